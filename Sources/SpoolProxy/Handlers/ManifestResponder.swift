@@ -59,7 +59,8 @@ struct ManifestResponder: Sendable {
         } else {
             let isNamed = Self.indicatesManifest(response.fields, at: call.url)
             guard isNamed || mayRead && Self.isCheapToRead(request, response) else { return nil }
-            guard let found = try await readStart(media, opened, within: isNamed ? nil : Self.inspectionTimeout) else {
+            guard let found = try await readStart(media, response, within: isNamed ? nil : Self.inspectionTimeout)
+            else {
                 return nil
             }
             kind = found
@@ -143,10 +144,11 @@ struct ManifestResponder: Sendable {
     /// - Parameter limit: The time limit for the first byte, or `nil` if there is none.
     /// - Returns: The kind, `.some(nil)` if the bytes are not a manifest, or `nil` if the first byte is late.
     private func readStart(
-        _ media: MediaResource, _ opened: OpenedResponse, within limit: Duration?
+        _ media: MediaResource, _ response: StoredResponse, within limit: Duration?
     ) async throws -> ManifestKind?? {
         var prefix: [UInt8] = []
-        let reader = try await reader(of: opened, in: media, .bytes(0..<Int64(ManifestKind.prefixLength)))
+        // If another version has replaced it, these bytes only determine the kind; see ``reader(of:in:)``.
+        let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
         defer { reader.cancel() }
         var next: MediaChunk?
         if let limit {
@@ -164,17 +166,15 @@ struct ManifestResponder: Sendable {
             guard ManifestKind.isPossible(prefix: prefix) else { return .some(nil) }
             next = try await reader.next()
         }
-        return .some(ManifestKind(prefix: prefix, contentType: opened.response.fields[.contentType]))
+        return .some(ManifestKind(prefix: prefix, contentType: response.fields[.contentType]))
     }
 
     /// Returns a reader of the version that the client may receive.
     ///
     /// - Throws: `CacheError` with code `.resourceChanged` if another request's response has replaced that version. The
     ///   client may not be allowed to receive that response (RFC 9111 §4).
-    private func reader(
-        of opened: OpenedResponse, in media: MediaResource, _ range: MediaRange = .all
-    ) async throws -> MediaReader {
-        let reader = media.readerOfOpenVersion(range)
+    private func reader(of opened: OpenedResponse, in media: MediaResource) async throws -> MediaReader {
+        let reader = media.readerOfOpenVersion()
         guard try await reader.response().version == opened.version else {
             reader.cancel()
             throw CacheError(
