@@ -67,7 +67,7 @@ extension MediaCache {
     /// Removes all resources that a selection includes, pinned or not, with the parts of streams.
     ///
     /// - Parameter prepare: Called with the keys whose preloads would store the resources again, before anything is
-    ///   removed. What is stored meanwhile is removed as well.
+    ///   removed. Bytes that are stored while it runs are removed as well.
     /// - Returns: The removed resources, and the errors of resources that could not be removed.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     package func purge(

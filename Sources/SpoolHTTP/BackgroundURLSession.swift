@@ -99,7 +99,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     }
 
     /// Returns the tasks of the session. After a launch, it waits up to two seconds for the system to deliver the files
-    /// of tasks that have finished in the meantime.
+    /// that were received while the app was not running.
     private func deliveredTasks() async -> [URLSessionTask] {
         var tasks = await session.allTasks
         for _ in 0..<20 where tasks.contains(where: { $0.state == .completed }) {

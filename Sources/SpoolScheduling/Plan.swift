@@ -330,8 +330,8 @@ struct Plan: ~Copyable {
 
     /// The distance up to which a waiting reader joins a transfer instead of starting its own.
     ///
-    /// It is the number of bytes received in ``ReadAheadPolicy/drainTimeout``, because the origin would send the bytes
-    /// of a second request in vain. Before the first measurement, readers wait for the first request, which is small.
+    /// It is the number of bytes received in ``ReadAheadPolicy/drainTimeout``. Within that distance, the first request
+    /// receives the bytes before a second one would help. Before the first measurement, readers wait for the first request, which is small.
     private var joinDistance: Int64 {
         max(
             TransferState.socketBuffers, link.bytes(inRoundTrips: 2) ?? 0,

@@ -1,6 +1,6 @@
 import ByteRanges
 
-// What the planner's inputs return.
+// The results of the planner's inputs.
 
 extension Planner {
     /// A task for the shell.

@@ -1,8 +1,5 @@
 package import ByteRanges
 
-/// Whether the origin supports range requests.
-package enum RangeSupport: Equatable, Sendable { case unknown, supported, unsupported }
-
 /// The state machine that decides which bytes of one resource are requested, when, and when a request is cancelled.
 ///
 /// It uses no clock, I/O or lock, and does not depend on the code that stores or sends the bytes. Each input is a
@@ -27,8 +24,8 @@ extension Planner {
     }
 
     /// Records whether transfers for preloads pause for players.
-    package mutating func setPreloadPermission(_ status: PreloadPermission) -> [Action] {
-        plan.preloadPermission = status
+    package mutating func setPreloadPermission(_ permission: PreloadPermission) -> [Action] {
+        plan.preloadPermission = permission
         return plan.settle()
     }
 
@@ -399,9 +396,7 @@ extension Planner {
     /// Records that a transfer of another version has started, which receives only `range`.
     ///
     /// - Returns: The readers that want other bytes, which this call removes, and the actions to perform.
-    package mutating func partStarted(
-        _ range: Range<Int64>, length: Int64?
-    ) -> (left: [ReaderID], actions: [Action]) {
+    package mutating func partStarted(_ range: Range<Int64>, length: Int64?) -> (left: [ReaderID], actions: [Action]) {
         let left = plan.readers.ids.filter { id in
             plan.readers[id].map { !$0.isServed(by: range, length: length) } ?? false
         }

@@ -377,10 +377,10 @@ final class OpenResource: Sendable {
     /// Pauses transfers for preloads while a player waits, for as long as the coordinator decides.
     private func yieldToPlayers() {
         while true {
-            let standing = context.coordinator.preloadPermission(of: self)
-            scheduler.setPreloadPermission(standing)
+            let permission = context.coordinator.preloadPermission(of: self)
+            scheduler.setPreloadPermission(permission)
             // Another thread may have set an older value meanwhile.
-            if context.coordinator.preloadPermission(of: self) == standing { return }
+            if context.coordinator.preloadPermission(of: self) == permission { return }
         }
     }
 

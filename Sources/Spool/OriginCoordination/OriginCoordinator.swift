@@ -78,7 +78,7 @@ final class OriginCoordinator: Sendable {
 
     /// Returns the decision on the preloads of a holder while players wait.
     func preloadPermission(of holder: AnyObject) -> PreloadPermission {
-        state.withLock { $0.yielding.standing(of: ObjectIdentifier(holder)) }
+        state.withLock { $0.yielding.permission(of: ObjectIdentifier(holder)) }
     }
 
     /// Records that the players of a resource of an origin wait for bytes, or that none of them waits anymore.

@@ -37,7 +37,7 @@ struct PreloadYielding: Sendable {
             /// A player waits, but the preload continues. → free; held, at the time
             case allowed(until: Duration)
 
-            var standing: PreloadPermission {
+            var permission: PreloadPermission {
                 switch self {
                 case .free: .free
                 case .held: .held
@@ -95,8 +95,8 @@ struct PreloadYielding: Sendable {
     var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
 
     /// Returns the decision on the preloads of a holder.
-    func standing(of holder: ObjectIdentifier) -> PreloadPermission {
-        preloads.first { $0.holder == holder }?.phase.standing ?? .free
+    func permission(of holder: ObjectIdentifier) -> PreloadPermission {
+        preloads.first { $0.holder == holder }?.phase.permission ?? .free
     }
 
     /// Records that the number of resources of an origin whose players wait has increased or decreased by one.
@@ -135,9 +135,9 @@ struct PreloadYielding: Sendable {
         }
         var changed: [@Sendable () -> Void] = []
         for index in preloads.indices {
-            let previous = preloads[index].phase.standing
+            let previous = preloads[index].phase.permission
             preloads[index].review(waiting, at: now, among: origins)
-            if preloads[index].phase.standing != previous { changed.append(preloads[index].changed) }
+            if preloads[index].phase.permission != previous { changed.append(preloads[index].changed) }
         }
         return changed
     }

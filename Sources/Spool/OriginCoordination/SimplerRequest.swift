@@ -3,8 +3,8 @@ import HTTPTypes
 
 /// The rule for a request that may have failed only because of its form. It is sent once more in a simpler form.
 ///
-/// Some origins reject every request with `Range` or with `If-None-Match`, although they serve the same resource without
-/// it. The rule sends nothing.
+/// Some origins reject every request with `Range` or `If-None-Match`, even though they serve the same resource without
+/// it. The rule does not send requests.
 struct SimplerRequest {
     /// The failure of a request.
     enum Failure: Hashable, Sendable {
@@ -21,8 +21,8 @@ struct SimplerRequest {
     let fields: HTTPFields
     /// Whether the origin may reject ranges of the resource: it has sent no part of it.
     let mayRejectRanges: Bool
-    /// Whether an error for now is final, because the client does not wait for retries. If it is not, the retry omits
-    /// the range.
+    /// Whether a temporary error is final, because the client does not wait for retries. Otherwise, the retry omits the
+    /// range.
     let isFinal: Bool
     /// Whether the resource may be a page, whose error responses are passed on after one request.
     let isOfSite: Bool
@@ -34,8 +34,7 @@ struct SimplerRequest {
 
     /// Returns the header fields of the simpler request. `nil` if there is none.
     ///
-    /// If the origin has failed in the same way without a range, the range was not the reason. Then only the resource's
-    /// own request is sent, as for the other missing resources of an origin.
+    /// There is also none if the origin has failed in the same way without a range, because the range was not the reason.
     func fields(after failure: Failure) -> HTTPFields? {
         if failure == .status(412) { return withoutConditions }
         if case .status(let status) = failure {

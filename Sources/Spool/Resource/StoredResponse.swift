@@ -13,8 +13,8 @@ package struct StoredResponse: Sendable, Hashable {
     package var fields: HTTPFields
     /// The length of the whole resource in bytes, if it is known.
     package var length: Int64?
-    /// The URL after redirects, without user, query and fragment. It is stored only if it is the URL of the resource or
-    /// of a playlist; otherwise, it is `nil`.
+    /// The URL after redirects, without user, query and fragment. It is `nil` unless it is the URL of the resource or
+    /// of a playlist.
     package var url: URL?
     /// The validator, which distinguishes the version from others.
     package var validator: Validator

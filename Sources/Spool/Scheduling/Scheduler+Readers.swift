@@ -137,7 +137,7 @@ extension Scheduler {
     func end(of id: ReaderID) -> Int64? { inspect { $0.readers[id]?.end ?? $0.machine.length } }
 
     /// Sets whether transfers for preloads pause for players.
-    func setPreloadPermission(_ status: PreloadPermission) { feed { $0.machine.setPreloadPermission(status) } }
+    func setPreloadPermission(_ value: PreloadPermission) { feed { $0.machine.setPreloadPermission(value) } }
 
     /// Limits the bytes that are fetched ahead of readers, because the capacity is small.
     func limitWindow(to bytes: Int64) { feed { $0.machine.limitWindow(to: bytes) } }

@@ -128,7 +128,7 @@ final class Scheduler: Sendable {
             }
             if !state.connectionWaiters.isEmpty {
                 for id in Array(state.connectionWaiters.keys) where state.machine.isAwaitedByPlayer(id) {
-                    if let hurry = state.connectionWaiters.removeValue(forKey: id) { waiters.append(hurry) }
+                    if let waiter = state.connectionWaiters.removeValue(forKey: id) { waiters.append(waiter) }
                 }
             }
             if state.transfers.isEmpty, !state.idleWaiters.isEmpty {

@@ -249,10 +249,9 @@ struct Evictor: Sendable {
         if let limit { try await evictExcess(of: limit) }
     }
 
-    /// Evicts media above the capacity, in the background, after a corrected count has shown that more bytes are stored
-    /// than were known.
+    /// Evicts media above the capacity in the background, after a corrected count may have shown an excess.
     func enforceCapacity() {
-        guard store.directory.access.isWritable, let limit = ledger.limit, exceeds(limit) else { return }
+        guard store.directory.access.isWritable, let limit = ledger.limit else { return }
         store.work.start(in: .background) { [weak store] in
             do {
                 try await store?.evictor.evictExcess(of: limit)
@@ -264,16 +263,12 @@ struct Evictor: Sendable {
         }
     }
 
-    private func exceeds(_ limit: Int64) -> Bool { ledger.used > limit || ledger.shortage(ofRowBytes: 0) > 0 }
-
     /// Evicts until media and rows fit the capacity, as far as pins and readers allow.
     private func evictExcess(of limit: Int64) async throws {
         _ = try await evict(to: limit)
         await state.turns.run(0) {
             while ledger.shortage(ofRowBytes: 0) > 0 {
-                let freed = await store.executor.run(in: .background) {
-                    freeRows(ledger.shortage(ofRowBytes: 0))
-                }
+                let freed = await store.executor.run(in: .background) { freeRows(ledger.shortage(ofRowBytes: 0)) }
                 guard freed > 0 else { return }
             }
         }

@@ -24,8 +24,8 @@ struct PlayTrace: Sendable {
         static let end = Flags(rawValue: 2)
         /// The playback session reached the end of the resource.
         static let completed = Flags(rawValue: 4)
-        /// The blocks are read without a listener, for example while an app indexes all media. The event counts neither
-        /// as bytes read nor as a start.
+        /// The blocks are read without a listener, for example while an app indexes all media. The event is not
+        /// counted as a start, and its bytes are not counted as read.
         static let scan = Flags(rawValue: 8)
     }
 

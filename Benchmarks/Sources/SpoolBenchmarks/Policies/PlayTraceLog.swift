@@ -24,8 +24,8 @@ extension PlayTrace {
     /// Reads an access log of `spool serve`.
     ///
     /// It uses responses that contain bytes of a file. Responses to one client for one path, at most ten minutes apart,
-    /// form a playback session. All media counts as tracks, because a log does not show which media an app would mark
-    /// as played once.
+    /// form a playback session. All media counts as tracks, because a log does not show which media an app would evict
+    /// after playback.
     ///
     /// - Throws: ``BenchmarkError`` with a line number.
     init(accessLog text: String, name: String) throws {
