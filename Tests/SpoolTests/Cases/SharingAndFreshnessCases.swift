@@ -396,6 +396,7 @@ struct SharingAndFreshnessCases {
             try await first.check(film, upTo: 100_000)
             try await second.check(film, upTo: 12_100_000)
             stage.origin.update("/a") { $0.rules = [.always(.requiresField("Authorization", "Bearer two", else: 401))] }
+            stage.origin.fail("/a", UpstreamError(.connectionLost, "the connection was lost"))
             let error = await #expect(throws: CacheError.self) { try await first.check(film) }
             #expect(error?.httpStatus == 401)
             #expect(try await second.check(film) == film.length)
