@@ -148,9 +148,13 @@ struct Transfer {
         case .refuse(let refusal):
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
-            // A part that states a range other than the requested one is an error that affects only this request.
-            let statesRange = refusal.status == 206 && response.head.headerFields.parsedContentRange != nil
-            if isUnusablePart, asksWithoutRange(request, evenAfterPart: isFirst || !statesRange) { return .restart }
+            // A part that states a range other than the requested one is an error that affects only this request. A
+            // part with the length of the whole resource shows that the origin ignores ranges.
+            let stated = refusal.status == 206 ? response.head.headerFields.parsedContentRange : nil
+            let isWhole = stated?.length.map { $0 == response.head.headerFields.contentLength } ?? false
+            if isUnusablePart, asksWithoutRange(request, evenAfterPart: isFirst || stated == nil || isWhole) {
+                return .restart
+            }
             if refusal.status == 500, request.headerFields[.range] != nil { resource.omitRangeOnce() }
             return try await handle(refusal, of: response, prepared.number, origin)
         }

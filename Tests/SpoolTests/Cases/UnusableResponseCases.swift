@@ -63,4 +63,30 @@ struct UnusableResponseCases {
             }
         }
     }
+
+    @Test(
+        "E437: a part that contains the whole body shows that the origin ignores ranges, even after a correct part",
+        arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [0, 1])
+    func wholeBodiesInParts(_ freshness: FreshnessPolicy, firstRequest: Int) async throws {
+        let film = PatternBytes(seed: 1, length: 300_000)
+        var resource = OriginResource(.pattern(film))
+        resource.etag = "\"a\""
+        resource.rules = [
+            OriginRule(
+                firstRequest..<Int.max,
+                revise: { response in
+                    guard response.status == 206 else { return }
+                    let range = response.body
+                    response.setField("Content-Range", "bytes \(range.lowerBound)-\(range.upperBound - 1)/300000")
+                    response.body = 0..<film.length
+                })
+        ]
+        let stage = try MemoryStage(["/a": resource], freshness: freshness)
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            for range in [.bytes(0..<2), .bytes(200_000..<200_002), .all] as [MediaRange] {
+                try await media.check(range, film)
+            }
+        }
+    }
 }
