@@ -278,10 +278,10 @@ extension RangeLeaves {
             let previous = leaves[index - 1]
             guard let last = previous.ranges.last else { return "leaf \(index - 1) is empty" }
             before = last.upperBound
-            if leaf.start != previous.start + previous.ranges.count { return "leaf \(index) starts at a wrong count" }
+            if leaf.start != previous.start + previous.ranges.count { return "leaf \(index) has the wrong start index" }
             if leaf.ranges.count + previous.ranges.count <= capacity / 2 { return "leaf \(index) should be merged" }
         } else if leaf.start != 0 {
-            return "leaf 0 starts at a wrong count"
+            return "leaf 0 has the wrong start index"
         }
         if leaf.ranges.isEmpty || leaf.ranges.count > capacity { return "leaf \(index) holds \(leaf.ranges.count)" }
         if leaf.lowerBound != leaf.ranges[0].lowerBound { return "leaf \(index) has a wrong lower bound" }

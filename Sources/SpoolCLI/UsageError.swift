@@ -73,7 +73,7 @@ struct UsageError {
             ("--low-speed-limit", "bytes per second, such as 1000 or 50kB, or 0 for none"),
             ("--bytes", "a size such as 500kB or 2MiB"), ("--seconds", "a time in seconds"),
             ("--jobs", "a number from 1 to 256"), ("--file", "a file with one URL on each line, or -"),
-            ("--to", "a size such as 500MB or 2GiB"), ("--seek", "two times in seconds, such as 5:40"),
+            ("--to", "a size such as 500MB or 2GiB"), ("--seek", "AT:TO in seconds, such as 5:40"),
             ("--until", "a time in seconds"), ("--speed", "a number from 0.01 to 100"),
             ("--listen", "an address and a port, such as 127.0.0.1:8787"),
             ("--admin", "an address and a port, such as 127.0.0.1:8788"),

@@ -78,7 +78,7 @@ public struct PatternBytes: Sendable, Hashable {
 
     /// Calls `body` with consecutive pieces of the `count` bytes at `offset`, until it returns `false`.
     private func forEachPiece(count: Int, at offset: Int64, _ body: (_ position: Int, UnsafeRawBufferPointer) -> Bool) {
-        precondition(offset >= 0, "a pattern starts at 0")
+        precondition(offset >= 0, "the offset in a pattern must not be negative")
         PatternNoise.table.withUnsafeBytes { table in
             var position = 0
             while position < count {

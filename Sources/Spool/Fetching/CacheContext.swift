@@ -55,7 +55,7 @@ final class CacheContext: Sendable {
                 replacing: previous
             ) { event in report(event) }
             if previous != nil {
-                events.send(.warning("the cache can be written again"), redactedURL: path ?? "memory")
+                events.send(.warning("the cache is writable again"), redactedURL: path ?? "memory")
             }
             for notice in store.notices { events.send(.warning(notice), redactedURL: path ?? "memory") }
             return store

@@ -36,7 +36,7 @@ struct ServingOptions: ParsableArguments {
     @Option(
         name: .customLong("trusted-proxy"),
         help: ArgumentHelp(
-            "A load balancer that sends Forwarded or X-Forwarded-For, such as 10.0.0.0/8; may be repeated.",
+            "Addresses of load balancers that send Forwarded or X-Forwarded-For, such as 10.0.0.0/8; may be repeated.",
             valueName: "address"))
     var trustedProxies: [String] = []
     @Flag(
@@ -55,7 +55,7 @@ struct ServingOptions: ParsableArguments {
     @Option(
         name: .customLong("request-directives"),
         help: ArgumentHelp(
-            "Whether clients can bypass the cache with Cache-Control or Pragma (default: follow with --origin).",
+            "Whether to follow or ignore Cache-Control and Pragma in requests (default: follow with --origin, else ignore).",
             valueName: "rule"))
     var requestDirectives: RequestDirectivesRule?
     @Option(help: ArgumentHelp("Separate address for the live page and metrics.", valueName: "host:port"))

@@ -22,7 +22,9 @@ struct ExportCommand: AsyncParsableCommand {
 
     func validate() throws {
         if options.json, file == "-" { throw ValidationError("--json and - both need standard output") }
-        if file.isEmpty { throw ValidationError("<file> is empty: give the file to write, or - for standard output") }
+        if file.isEmpty {
+            throw ValidationError("the argument <file> is empty: give the file to write, or - for standard output")
+        }
     }
 
     func run() async throws {
@@ -71,7 +73,7 @@ struct ImportCommand: AsyncParsableCommand {
     @Flag(help: "Replace different bytes that are already stored for the URL.") var replace = false
 
     func validate() throws {
-        if file.isEmpty { throw ValidationError("<file> is empty: give the file to read") }
+        if file.isEmpty { throw ValidationError("the argument <file> is empty: give the file to read") }
     }
 
     func run() async throws {

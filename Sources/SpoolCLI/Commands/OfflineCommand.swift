@@ -35,7 +35,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
     var saveQuery = false
 
     func validate() throws {
-        if set.isEmpty { throw ValidationError("<set> is empty: give the set's name") }
+        if set.isEmpty { throw ValidationError("the argument <set> is empty: give the set's name") }
         if MediaURL(argument: set) != nil {
             throw ValidationError("<set> is a URL: give the set's name before the URLs")
         }

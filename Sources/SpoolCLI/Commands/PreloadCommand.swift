@@ -21,8 +21,10 @@ struct PreloadCommand: AsyncParsableCommand {
         help: ArgumentHelp("A file with one URL on each line, or - for standard input.", valueName: "list"),
         completion: .file())
     var file: String?
-    @Option(help: ArgumentHelp("Fetch the first bytes, such as 500kB.", valueName: "n")) var bytes: ByteCount?
-    @Option(help: ArgumentHelp("Fetch the first seconds, based on the media's bit rate.", valueName: "s"))
+    @Option(help: ArgumentHelp("Fetch this many bytes from the start, such as 500kB.", valueName: "n")) var bytes:
+        ByteCount?
+    @Option(
+        help: ArgumentHelp("Fetch this many seconds from the start, based on the media's bit rate.", valueName: "s"))
     var seconds: Double?
     @Flag(help: "Fetch every byte.") var all = false
     @Flag(help: "Fetch the bytes that a player needs to start (default).") var smart = false

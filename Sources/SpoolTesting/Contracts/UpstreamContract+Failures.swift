@@ -132,7 +132,7 @@ extension UpstreamContract {
             }
             try await checkThrows([.cancelled]) { try await task.value }
         },
-        Case("cancelling the task that iterates closes the request", ["/a": .pattern(1000, .stall(after: 400))]) {
+        Case("cancelling the task that reads the body closes the request", ["/a": .pattern(1000, .stall(after: 400))]) {
             it, _ in
             let response = try await it.open("/a")
             let task = Task { _ = try await response.body.collect() }
@@ -151,7 +151,7 @@ extension UpstreamContract {
     /// The cases about the back-pressure of a transport.
     static let flowCases: [Case] = [
         Case(
-            "a transport pauses the origin while no reader requests its body (B27)", needs: [.backPressure],
+            "the origin is paused while nobody reads the response body (B27)", needs: [.backPressure],
             ["/big": .pattern(256 << 20), "/small": .pattern(100_000)]
         ) { it, _ in
             let response = try await it.open("/big")

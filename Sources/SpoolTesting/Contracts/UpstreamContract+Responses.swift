@@ -90,7 +90,7 @@ extension UpstreamContract {
             try checkEqual(bytes, media.bytes(0..<13), "body")
             try checkEqual(try await it.fetch("/b").head.status.code, 206, "status")
         },
-        Case("concurrent requests do not mix", ["/a": .pattern(1_000_000)]) { it, _ in
+        Case("concurrent requests each receive their own response", ["/a": .pattern(1_000_000)]) { it, _ in
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<40 as Range<Int64> {
                     group.addTask {

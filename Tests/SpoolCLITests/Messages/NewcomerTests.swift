@@ -73,7 +73,7 @@ struct NewcomerTests {
         Mistake(["get", "http://h/a", "--json", "--output", "-"], 64, "both need standard output"),
         Mistake(["play", "http://h/a", "--speed", "fast"], 64, "a number from 0.01 to 100"),
         Mistake(["play", "http://h/a", "--speed", "0"], 64, "--speed must be a number from 0.01 to 100"),
-        Mistake(["play", "http://h/a", "--seek", "5"], 64, "two times in seconds, such as 5:40"),
+        Mistake(["play", "http://h/a", "--seek", "5"], 64, "AT:TO in seconds, such as 5:40"),
         Mistake(["play", "http://h/a", "--until", "-1"], 64, "--until"),
         Mistake(["gc", "--to", "-1"], 64, "--to"),
         Mistake(["gc", "--to", "half"], 64, "a size such as 500MB"),
