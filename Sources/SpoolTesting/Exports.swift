@@ -1,2 +1,2 @@
-// Users of the test kit also need the origin, to which its faults apply.
+// Tests that use this module also need the origin, because the simulated faults apply to its resources.
 @_exported public import SpoolOrigin

@@ -2,10 +2,10 @@ package import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A file system whose calls fail as a test requires, for example because the disk is full, damaged or read-only.
+/// A file system whose calls fail as a test requires, for example as if the disk were full, damaged or read-only.
 ///
 /// It wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are checked
-/// in the order in which they were set, and the first that applies is used.
+/// in the order in which they were added, and the first that applies is used.
 package final class FaultyFileSystem: FileSystem {
     /// A kind of call to the file system or an open file.
     package enum Call: String, Hashable, Sendable, CaseIterable {
@@ -15,7 +15,7 @@ package final class FaultyFileSystem: FileSystem {
 
     /// The effect of a fault.
     ///
-    /// `@unchecked`: a `POSIXErrorCode` is a number, which Apple's older SDKs don't declare as sendable.
+    /// `@unchecked`: Apple's older SDKs don't declare `POSIXErrorCode` as `Sendable`, even though it is only a number.
     package enum Effect: Hashable, @unchecked Sendable {
         /// The call fails with a system error and has no effect.
         case error(POSIXErrorCode)
@@ -23,7 +23,7 @@ package final class FaultyFileSystem: FileSystem {
         case shortWrite(Int, POSIXErrorCode)
         /// The read succeeds, with the lowest bit of its first byte inverted.
         case flippedBit
-        /// The read finds the end of the file.
+        /// The read returns no bytes, as at the end of the file.
         case endOfFile
         /// The file system does not support sparse files. Files can still be shortened.
         case notSparse
@@ -49,10 +49,10 @@ package final class FaultyFileSystem: FileSystem {
     private let base: any FileSystem
     private let state = Mutex(State())
 
-    /// Creates a wrapper of `base`, which is by default the machine's own file system.
+    /// Creates a wrapper around `base`, which is the machine's own file system by default.
     package init(_ base: any FileSystem = SystemFileSystem()) { self.base = base }
 
-    /// Sets a fault.
+    /// Adds a fault, which applies in addition to those added before.
     ///
     /// Calls from background work also count. Before you use `skipped` or `times` in a test, wait until the store or
     /// cache is idle.
@@ -60,8 +60,8 @@ package final class FaultyFileSystem: FileSystem {
     /// - Parameters:
     ///   - calls: The affected kinds of call. The default is all.
     ///   - effect: The effect of the fault.
-    ///   - skipped: The number of calls that pass before it applies.
-    ///   - times: The number of calls to which it applies. The default is unlimited.
+    ///   - skipped: The number of calls that pass before the fault applies.
+    ///   - times: The number of calls to which the fault applies. The default is unlimited.
     package func fail(
         _ calls: Set<Call> = Set(Call.allCases), with effect: Effect, after skipped: Int = 0, times: Int = .max
     ) {
@@ -70,14 +70,15 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Sets a function that determines the fault of each call, given its path; `nil` means no fault.
+    /// Sets a function that determines the effect on each call, given the call's path. If it returns `nil`, the added
+    /// faults are checked.
     ///
     /// The function is called on the thread of the call. It may read the files, but not through this file system.
     package func decide(_ decide: @escaping @Sendable (Call, _ path: String) -> Effect?) {
         state.withLock { $0.decide = decide }
     }
 
-    /// Removes all faults.
+    /// Removes all faults, and the function that determines effects.
     package func clearFaults() {
         state.withLock { state in
             state.faults = []
@@ -85,13 +86,15 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// The number of calls by kind, including failed ones.
+    /// The number of calls by kind, including failed ones, but not calls whose effect the function of ``decide(_:)``
+    /// determined.
     package var counts: [Call: Int] { state.withLock { $0.counts } }
 
-    /// The number of calls, including failed ones.
+    /// The sum of all ``counts``.
     package var callCount: Int { counts.values.reduce(0, +) }
 
-    /// Counts a call and returns its fault.
+    /// Returns the effect on a call, if any. Counts the call, unless the function of ``decide(_:)`` determined its
+    /// effect.
     fileprivate func effect(on call: Call, _ path: String) -> Effect? {
         let decide = state.withLock { $0.decide }
         if let effect = decide?(call, path) { return effect }
@@ -109,7 +112,7 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// Whether a fault may affect a call of this kind, now or later.
+    /// Returns whether a fault may affect a call of this kind, now or later.
     fileprivate func hasFault(on call: Call) -> Bool {
         state.withLock { state in
             state.decide != nil || state.faults.contains { $0.calls.contains(call) && $0.times > 0 }
@@ -181,8 +184,8 @@ package final class FaultyFileSystem: FileSystem {
 
     package func spaceForCaches(at path: String) -> Int64? { state.withLock { $0.spaceForCaches } }
 
-    /// Sets the space offered by the system for content that can be fetched again; `nil` if the system does not provide
-    /// this number.
+    /// Sets the space that the system offers for content that can be fetched again, or `nil` to simulate a system that
+    /// does not report it.
     package func setSpaceForCaches(_ count: Int64?) { state.withLock { $0.spaceForCaches = count } }
 
     /// Sets the free space of the volume in bytes; `nil` uses the real one.
@@ -191,13 +194,13 @@ package final class FaultyFileSystem: FileSystem {
     /// Sets the maximum number of bytes that `readWithoutBlocking` returns, as if the next bytes were not in memory.
     /// With 0, it returns none.
     ///
-    /// Bytes within the limit count as in memory, regardless of the system's cache. By default, the file determines
-    /// whether bytes are in memory.
+    /// Bytes within the limit count as in memory, regardless of the system's cache. By default, the wrapped file
+    /// determines whether bytes are in memory.
     package func limitReadsWithoutBlocking(to count: Int) { state.withLock { $0.readWithoutBlockingLimit = count } }
 
     fileprivate var readWithoutBlockingLimit: Int? { state.withLock { $0.readWithoutBlockingLimit } }
 
-    /// Sets the unit in bytes in which the volume allocates space to files; `nil` uses the real one.
+    /// Sets the allocation unit of the volume, in bytes; `nil` uses the real one.
     package func setBlockSize(_ count: Int64?) { state.withLock { $0.blockSize = count } }
 }
 
@@ -228,7 +231,7 @@ private final class FaultyFile: StoredFile {
         }
     }
 
-    /// If a fault may affect reads, each read must be checked.
+    /// Returns `nil` if a fault may affect reads, because each read must then be checked by `read(into:at:)`.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         if fileSystem.hasFault(on: .read) { return nil }
         guard let limit = fileSystem.readWithoutBlockingLimit else {

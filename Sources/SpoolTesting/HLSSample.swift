@@ -2,7 +2,7 @@
 package import Foundation
 package import SpoolOrigin
 
-/// An HLS stream of twelve seconds that ffmpeg creates, in a folder that is removed when the last reference is
+/// A twelve-second HLS stream that ffmpeg creates in a folder. The folder is removed when the last reference is
 /// released.
 package final class HLSSample: Sendable {
     /// The form of the media segments.

@@ -13,7 +13,7 @@ import Synchronization
 /// clock.advance(by: .seconds(15))
 /// ```
 public final class ManualClock: Clock, Sendable {
-    /// A time on the clock, as the duration since its creation.
+    /// A time on the clock, as the duration since the clock's creation.
     public struct Instant: InstantProtocol {
         /// The duration since the creation of the clock.
         public var offset: Duration
@@ -78,16 +78,16 @@ public final class ManualClock: Clock, Sendable {
     /// The number of sleeping tasks.
     package var sleepers: Int { state.withLock { $0.sleepers.count } }
 
-    /// The earliest time for which a task sleeps; `nil` if no task sleeps.
+    /// The earliest deadline of the sleeping tasks; `nil` if no task sleeps.
     package var nextDeadline: Instant? { state.withLock { $0.sleepers.map(\.deadline).min() } }
 
-    /// Advances the clock and resumes the tasks whose time is reached, earliest first.
+    /// Advances the clock and resumes the tasks whose deadline is reached, earliest first.
     public func advance(by duration: Duration) {
         advance(to: state.withLock { $0.now.advanced(by: duration) })
     }
 
-    /// Advances the clock to `instant`, unless it is in the past, and resumes the tasks whose time is reached, earliest
-    /// first.
+    /// Advances the clock to `instant`, unless it is in the past, and resumes the tasks whose deadline is reached,
+    /// earliest first.
     public func advance(to instant: Instant) {
         let due = state.withLock { state in
             state.now = max(state.now, instant)
@@ -164,7 +164,8 @@ public final class ManualClock: Clock, Sendable {
 }
 
 extension ManualClock {
-    /// Runs `body`, and advances the clock to each sleeper meanwhile, so that waits take no time.
+    /// Runs `body`. Until it returns, the clock is advanced to the deadline of each sleeper, so that waits take no
+    /// time.
     package func flowing<R>(_ body: () async throws -> R) async rethrows -> R {
         let driver = Task {
             while true {
@@ -178,10 +179,10 @@ extension ManualClock {
     }
 }
 
-/// Waits until an observable condition is true, even briefly, or the task is cancelled.
+/// Waits until an observable condition is true, even if only briefly, or the task is cancelled.
 ///
-/// A state that ends before this task runs also counts, because on a busy machine, the task may not run for a long
-/// time.
+/// The wait also ends if the condition is false again when this task runs, because the task may run late on a busy
+/// machine.
 @MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()
     let observation = ObservedCondition(of: condition) { continuation.finish() }
@@ -209,8 +210,8 @@ extension ManualClock {
         if holds { whenMet() }
     }
 
-    /// Handles a change that takes effect when the caller returns. The current state may have been set since the last
-    /// check.
+    /// Handles a change that takes effect when the caller returns. The current state may already differ from the state
+    /// at the last check.
     private func willChange(after number: Int) {
         guard number == looks else { return }
         check()

@@ -25,7 +25,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
     /// MPEG-2 video and audio in an MPEG program stream, as on a DVD, which has no index.
     case mpg = "picture.mpg"
 
-    /// The media type that an origin sends.
+    /// The media type that an origin sends for the file.
     package var mediaType: String {
         switch self {
         case .mp3: "audio/mpeg"
@@ -39,7 +39,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         }
     }
 
-    /// Returns the file, and creates it if necessary, which takes a few seconds on a separate thread.
+    /// Returns the file. Creates it if necessary, which takes a few seconds on a separate thread.
     ///
     /// - Parameter seconds: The duration of the media.
     /// - Throws: ``SampleMediaError`` if ffmpeg is missing or fails.
@@ -47,8 +47,8 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         try await Self.file(named: rawValue, seconds: seconds) { recipe(seconds: seconds) }
     }
 
-    /// Returns a file that ffmpeg creates from a recipe, if necessary. The recipe is the part of the arguments between
-    /// the inputs and the output.
+    /// Returns a file, which ffmpeg creates from a recipe if it does not exist. The recipe is the part of the arguments
+    /// between the inputs and the output.
     static func file(
         named name: String, seconds: Int, _ recipe: @escaping @Sendable () -> [String]
     ) async throws -> URL {
@@ -68,7 +68,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         package let description: String
     }
 
-    /// A serial queue, so that no file is created twice concurrently.
+    /// The queue on which files are created. It is serial, so that no file is created twice concurrently.
     private static let queue = DispatchQueue(label: "spool.sample-media")
 
     /// The folder of the files. Its name contains a number. Change the number if you change a recipe.
@@ -80,8 +80,8 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         let file = folder.appendingPathComponent(name)
         if FileManager.default.fileExists(atPath: file.path) { return file }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // The file is created with another name. The final name therefore always refers to a complete file, even after
-        // a kill or with concurrent processes.
+        // The file is created under a temporary name and then renamed. The final name therefore always refers to a
+        // complete file, even if a process is killed or several run concurrently.
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
         let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])
         guard status == 0 else {
@@ -117,7 +117,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
 
 /// Real media in each container that Spool parses, which ffmpeg creates when a test first needs it.
 ///
-/// It contains noise, so that the files are about as large as real ones.
+/// The media contains noise, so that the files are about as large as real ones.
 package enum SampleContainer: String, CaseIterable, Sendable {
     /// MPEG audio with an image in its ID3 tag.
     case mp3 = "cover.mp3"
@@ -154,7 +154,7 @@ package enum SampleContainer: String, CaseIterable, Sendable {
     /// H.264 and AAC in Matroska, with the cues at the end.
     case matroska = "noise.mkv"
 
-    /// The media type that an origin sends.
+    /// The media type that an origin sends for the file.
     package var mediaType: String {
         switch self {
         case .mp3, .bareMP3: "audio/mpeg"

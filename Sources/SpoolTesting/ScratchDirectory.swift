@@ -28,8 +28,8 @@ package final class ScratchDirectory: Sendable {
 
 /// The contents of a folder and its subfolders, even while they change.
 ///
-/// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, and does not
-/// return unrelated files. This type skips only that folder.
+/// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, so its results
+/// lack unrelated files. This type skips only the removed folder.
 package enum FolderTree {
     /// Returns the paths of all files and folders below `path`, relative to it and sorted.
     package static func paths(under path: String) -> [String] {
@@ -41,28 +41,30 @@ package enum FolderTree {
     }
 }
 
-/// Text and bytes that must not occur in a folder.
+/// Text and bytes that must not occur in the files of a folder.
 package struct ForbiddenContent: Sendable {
     private var words: [String]
     private var plain: [Data]
 
+    /// Creates a list of content to search for.
+    ///
     /// - Parameters:
     ///   - words: The texts.
-    ///   - plain: Bytes of which no piece may be found. A piece consists of 16 bytes with at least four different
+    ///   - plain: The bytes of which no piece may be found. A piece consists of 16 bytes with at least four different
     ///     values. The search uses one piece from each 4 KiB, at an unaligned offset.
     package init(words: [String] = [], plain: [Data] = []) {
         self.words = words
         self.plain = plain
     }
 
-    /// Returns the findings in the files of a folder, as sentences.
+    /// Returns descriptions of the forbidden content in the files of a folder.
     package func broken(in folder: String) -> [String] {
         FolderTree.paths(under: folder).flatMap { name in
             FileManager.default.contents(atPath: folder + "/" + name).map { broken(in: $0, name) } ?? []
         }
     }
 
-    /// Returns the findings in one file, as sentences.
+    /// Returns descriptions of the forbidden content in one file.
     package func broken(in data: Data, _ name: String) -> [String] {
         var found = words.filter { Self.contains(data, Data($0.utf8)) }.map { "“\($0)” in \(name)" }
         for (index, plain) in plain.enumerated() {
@@ -76,8 +78,8 @@ package struct ForbiddenContent: Sendable {
         return found
     }
 
-    /// Returns whether `data` contains `piece`. In a debug build, Foundation's own search takes seconds for each of
-    /// these files.
+    /// Returns whether `data` contains `piece`. Foundation's own search is not used, because it takes seconds per file
+    /// in a debug build.
     private static func contains(_ data: Data, _ piece: Data) -> Bool {
         data.withUnsafeBytes { data in
             piece.withUnsafeBytes { piece in

@@ -3,10 +3,10 @@ import Spool
 import SpoolOrigin
 import Synchronization
 
-/// A scripted body, which is delivered up to the offset that the test has allowed.
+/// A scripted body that delivers at most as many bytes as the test has allowed.
 ///
 /// Only one consumer may wait at a time. Each change (an allowance, a release, the end of a pause, a failure) resumes
-/// it to check again.
+/// the consumer, which then checks the state again.
 final class ScriptedFlow: Sendable {
     /// The bytes to deliver, and the events in between.
     struct Plan {
@@ -15,7 +15,7 @@ final class ScriptedFlow: Sendable {
         var range: Range<Int64>
         /// The error that the body throws instead of its end.
         var failure: UpstreamError?
-        /// The number of bytes after which the body waits for its release.
+        /// The number of bytes after which the body waits until it is released.
         var stall: Int64?
         var pace: OriginPace?
 
@@ -50,7 +50,7 @@ final class ScriptedFlow: Sendable {
             return count > 0 ? .piece(count) : .wait
         }
 
-        /// Returns the current step and records it as done, with the piece if it is one.
+        /// Returns the next step and records it as done. For a piece, also returns its range.
         mutating func advance(_ pieceSize: Int) -> (Step, piece: Range<Int64>, OriginContent) {
             let step = step
             switch step {

@@ -8,8 +8,8 @@ import Synchronization
 ///
 /// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same ``/SpoolOrigin/OriginLog``, in
 /// which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only the
-/// bytes that the test has allowed are delivered. It does not follow redirects, has neither timeouts nor a limit for
-/// each host, and uses only the path of a URL. Any task may use it.
+/// bytes that the test has allowed are delivered. It does not follow redirects, has neither timeouts nor a connection
+/// limit per host, and selects resources only by the path of a URL. Any task may use it.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)
@@ -18,18 +18,18 @@ import Synchronization
 /// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the connection was reset"))
 /// ```
 public final class ScriptedUpstream: Upstream {
-    /// The way in which the delivery of bytes is triggered.
+    /// The time at which bytes are delivered.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
     public enum Delivery: Sendable {
-        /// Immediately when they are requested.
+        /// Immediately when the reader requests them.
         case immediate
         /// When the test allows them with ``ScriptedUpstream/deliver(_:of:)``.
         case manual
     }
 
-    /// A response to one request, which replaces the response of its resource.
+    /// A response to one request, which replaces the response of the resource.
     public struct Response: Sendable {
         /// The complete headers, with the status.
         public var head: HTTPResponse
@@ -52,7 +52,7 @@ public final class ScriptedUpstream: Upstream {
     }
 
     /// A function that decides the response to one request. It returns a response, or `nil` for the resource's
-    /// response, or throws an error as if no response was received.
+    /// response, or throws an error to simulate a request without a response.
     public typealias Script = @Sendable (_ request: UpstreamRequest, _ index: Int) async throws -> Response?
 
     private struct State {
@@ -70,7 +70,7 @@ public final class ScriptedUpstream: Upstream {
     ///
     /// - Parameters:
     ///   - resources: The resources. Other paths return 404.
-    ///   - delivery: The time when bytes are delivered.
+    ///   - delivery: The time at which bytes are delivered.
     ///   - pieceSize: The maximum number of bytes in a chunk.
     ///   - clock: The clock for the pauses of ``OriginBehavior/drip(_:every:)``.
     public init(
@@ -84,10 +84,10 @@ public final class ScriptedUpstream: Upstream {
 
     // MARK: Resources
 
-    /// The requests, and the delivered bytes.
+    /// The log of the requests and of the delivered bytes.
     public var log: OriginLog { originState.log }
 
-    /// Changes the resource at `path`, and does nothing if there is none. Started responses continue unchanged.
+    /// Changes the resource at `path`, if there is one. Started responses continue unchanged.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Compared with `nil` before.
     }
@@ -100,22 +100,22 @@ public final class ScriptedUpstream: Upstream {
 
     // MARK: Step by step
 
-    /// Allows `count` more bytes to be delivered, in every open body of `path`.
+    /// Allows `count` more bytes of every open body for `path` to be delivered.
     public func deliver(_ count: Int64, of path: String) {
         for flow in open(path) { flow.allow(count) }
     }
 
-    /// Allows all remaining bytes to be delivered, in every open body of `path`.
+    /// Allows all remaining bytes of every open body for `path` to be delivered.
     public func deliverRest(of path: String) {
         for flow in open(path) { flow.allow(.max) }
     }
 
-    /// Fails every open body of `path`: its next chunk throws `error`.
+    /// Fails every open body for `path`, so that reading its next chunk throws `error`.
     public func fail(_ path: String, _ error: UpstreamError) {
         for flow in open(path) { flow.fail(error) }
     }
 
-    /// Resumes the stalled responses of `path`, or all stalled responses if `path` is `nil`.
+    /// Resumes the stalled responses for `path`, or all stalled responses if `path` is `nil`.
     ///
     /// Responses in progress that would stall later do not stall.
     public func release(_ path: String? = nil) { originState.release(path) }
@@ -131,8 +131,8 @@ public final class ScriptedUpstream: Upstream {
 
     /// Responds to one request.
     ///
-    /// - Throws: ``UpstreamError``: `connectionLost` if the resource ends before its headers, `cancelled` if the task
-    ///   is cancelled.
+    /// - Throws: ``UpstreamError``: `unreachable` if the test made the origin unreachable, `connectionLost` if the
+    ///   response ends before its headers, `cancelled` if the task is cancelled.
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         let url = request.url
         let path = url.path(percentEncoded: true)

@@ -24,7 +24,7 @@ package struct Tool: Sendable {
 
     /// Runs the program to its end, or kills it after two minutes, which is longer than any player needs.
     ///
-    /// - Throws: The error if the program can't be started.
+    /// - Throws: An error if the program can't be started.
     package func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
         let run = try start(arguments, environment: environment)
         let killer = Task {
@@ -130,7 +130,7 @@ enum FFmpeg {
     /// Runs ffmpeg to its end, and blocks the thread.
     ///
     /// - Returns: The exit status; 127 if ffmpeg is not installed.
-    /// - Throws: The error if the process can't be started.
+    /// - Throws: An error if the process can't be started.
     static func run(_ arguments: [String]) throws -> Int32 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -4,7 +4,7 @@ public import Spool
 /// The contract of every ``/SpoolStorage/ByteStore``, as cases for any implementation: the package's own two stores,
 /// and yours.
 ///
-/// The cases do not depend on a test framework. Each one throws an error if the rule is violated, and needs its own
+/// The cases do not depend on a test framework. Each case throws an error if its rule is violated, and needs its own
 /// empty store.
 ///
 /// ```swift
@@ -22,7 +22,7 @@ public enum ByteStoreContract {
             (self.description, self.body) = (description, body)
         }
 
-        /// Checks the rule on an empty store. Blocks.
+        /// Checks the rule on an empty store, and blocks the calling thread.
         ///
         /// - Throws: `ContractFailure` if the store violates the rule, or an unexpected error from the store.
         public func run(on store: any ByteStore) throws { try body(store) }

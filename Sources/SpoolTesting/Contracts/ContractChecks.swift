@@ -54,7 +54,8 @@ extension UpstreamBody {
 }
 
 extension ManualClock {
-    /// Runs `body`, and advances the clock to each sleeper until it has finished, so that its waits take no time.
+    /// Runs `body`. Until it returns, the clock is advanced to the deadline of each sleeper, so that waits take no
+    /// time.
     func drive<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
         let driver = Task {
             while !Task.isCancelled {
@@ -72,7 +73,7 @@ extension ManualClock {
 public struct ContractFailure: Error, CustomStringConvertible {
     /// The expected and the actual behavior.
     public var message: String
-    /// The position of the check.
+    /// The file and line of the check.
     package var location: String
 
     /// Creates a failure at the given line of the contract.
@@ -81,6 +82,6 @@ public struct ContractFailure: Error, CustomStringConvertible {
         location = "\(file):\(line)"
     }
 
-    /// The position and the message.
+    /// The location and the message.
     public var description: String { "\(location): \(message)" }
 }

@@ -3,7 +3,7 @@ package import SpoolStorage
 
 /// The contract of every file system that the cache uses, as test cases for any implementation.
 ///
-/// The cases do not depend on a test framework. Each one throws an error if the rule is violated, and needs its own
+/// The cases do not depend on a test framework. Each case throws an error if its rule is violated, and needs its own
 /// empty folder.
 package enum FileSystemContract {
     /// One rule of the contract.
@@ -12,7 +12,7 @@ package enum FileSystemContract {
         package let description: String
         /// Whether the rule applies only to real files on the machine.
         package var needsSystemFiles = false
-        /// Checks the rule in an empty folder; throws if it is violated.
+        /// A function that checks the rule in an empty folder, and throws an error if the rule is violated.
         package let run: @Sendable (any FileSystem, _ folder: String) throws -> Void
     }
 
@@ -165,7 +165,8 @@ package enum FileSystemContract {
         throw Violation(description: "no error was thrown, although \(code) was expected")
     }
 
-    /// Returns the mode of a file or folder on disk; `nil` if it is not there, for example because it is in memory.
+    /// Returns the permissions of a file or folder on disk, or `nil` if it is not on disk, for example because it is in
+    /// memory.
     private static func mode(of path: String) throws -> Int? {
         guard FileManager.default.fileExists(atPath: path) else { return nil }
         return try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int

@@ -3,13 +3,13 @@ import Foundation
 import Spool
 import Synchronization
 
-/// The rules of every open file, as cases that the contracts of files and of stores share.
+/// The rules for every open file, as cases that the contracts of file systems and of byte stores share.
 enum StoredFileContract {
     /// One rule for a new, empty file.
     struct Case: Sendable {
         /// The rule, as a sentence.
         let description: String
-        /// Checks the rule; throws if it is violated.
+        /// A function that checks the rule, and throws an error if the rule is violated.
         let run: @Sendable (any StoredFile) throws -> Void
     }
 
@@ -133,7 +133,7 @@ enum StoredFileContract {
     }
 }
 
-/// A collector for the errors of several threads, which keeps the first one.
+/// A collector of errors from several threads, which keeps only the first error.
 private final class Failures: Sendable {
     private let first = Mutex<(any Error)?>(nil)
 

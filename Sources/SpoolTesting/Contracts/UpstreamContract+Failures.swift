@@ -4,7 +4,7 @@ import Spool
 import SpoolOrigin
 
 extension UpstreamContract {
-    /// The cases of origins that break connections, are silent, or are unreachable.
+    /// The cases in which an origin breaks connections, is silent, or is unreachable.
     static let failureCases: [Case] = [
         Case(
             "a body that ends early is a lost connection, after the received bytes (A8)",
@@ -105,7 +105,7 @@ extension UpstreamContract {
 }
 
 extension UpstreamContract {
-    /// The cases of consumers that stop reading early.
+    /// The cases in which the consumer stops reading early.
     static let consumerCases: [Case] = [
         Case("releasing the iterator closes the request", ["/a": .pattern(1000, .stall(after: 400))]) { it, _ in
             let response = try await it.open("/a")
@@ -148,7 +148,7 @@ extension UpstreamContract {
         try check(try await iterator.next() != nil, "no chunk was received")
     }
 
-    /// The cases about the back-pressure of a transport.
+    /// The cases about back-pressure, prompt delivery, and the reuse of connections.
     static let flowCases: [Case] = [
         Case(
             "the origin is paused while nobody reads the response body (B27)", needs: [.backPressure],

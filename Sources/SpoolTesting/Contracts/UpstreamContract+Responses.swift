@@ -164,7 +164,7 @@ extension UpstreamContract {
         },
     ]
 
-    /// A chain of 21 redirects that starts at `/0`. A transport follows one fewer by default.
+    /// A chain of 21 redirects that starts at `/0`, which is one more than a transport follows by default.
     private static let longChain: [String: OriginResource] = Dictionary(
         uniqueKeysWithValues: (0...20).map { ("/\($0)", .redirect(to: "/\($0 + 1)")) } + [("/21", .pattern(10))])
 

@@ -14,7 +14,7 @@ package import SpoolOrigin
 /// }
 /// ```
 public enum UpstreamContract {
-    /// An ability that not every transport has. Cases that need a missing ability are skipped.
+    /// A capability that not every transport has. Cases that need a missing capability are skipped.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -38,7 +38,7 @@ public enum UpstreamContract {
         public static let all = Set(allCases)
     }
 
-    /// The settings of the transport for a case.
+    /// The settings for the transport in one case.
     public struct Settings: Sendable {
         /// The clock for the timeouts of the transport. Only the case advances it.
         public var clock = ManualClock()
@@ -52,7 +52,7 @@ public enum UpstreamContract {
         package var log: OriginLog
         /// Returns the URL of a path at a host.
         package var url: @Sendable (_ path: String, _ host: String) -> URL
-        /// Resumes stalled responses of a path.
+        /// Resumes the stalled responses for a path.
         package var release: @Sendable (_ path: String) -> Void
         /// Returns the number of connections that the origin has accepted.
         package var connectionCount: @Sendable () -> Int
@@ -108,7 +108,7 @@ public enum UpstreamContract {
 
         /// Runs the case with its own origin.
         ///
-        /// - Throws: ``ContractFailure`` if the transport violates the contract, or an unexpected error of the
+        /// - Throws: ``ContractFailure`` if the transport violates the contract, or an unexpected error from the
         ///   transport or the origin.
         public func run(over maker: Factory) async throws {
             var settings = settings

@@ -28,15 +28,15 @@ extension OriginBehavior {
     ///
     /// Undetectable faults are excluded:
     ///
-    /// - a range that is moved together with its label
+    /// - a range that is shifted together with its `Content-Range`
     /// - a wrong length in every response
     /// - a truncated body without framing
     /// - an encoded body without `Content-Encoding`
     ///
     /// - Parameters:
     ///   - length: The length of the media.
-    ///   - other: Another version of the media; `nil` if it never changes. With another version, every response
-    ///     identifies its version.
+    ///   - other: Another version of the media, or `nil` if the media never changes. If this version is set, every
+    ///     response identifies its version.
     ///   - isWire: Whether the origin uses sockets, so that it can send bytes that are not HTTP.
     package static func draw(
         _ random: inout SplitMix, length: Int64, other: OriginContent?, isWire: Bool
@@ -96,7 +96,7 @@ extension OriginBehavior {
         [.field("Last-Modified", "Sun, 06 Nov 1994 08:49:37 GMT")],
     ]
 
-    /// The faults after which the version of a response can't be determined.
+    /// The faults that prevent a reader from determining the version of a response.
     private static let unproven: [[OriginBehavior]] = [
         [.noValidators], [.etag("W/\"v1\"")], [.contentRangeTotal(nil)],
     ]

@@ -4,8 +4,8 @@ public import SpoolOrigin
 
 /// A deviation of an origin from a correct static file server.
 ///
-/// Several can be combined: `.noLength(.chunked)` with `.truncate(after: 1000)` is a chunked body that is truncated.
-/// Byte counts refer to the body of one response.
+/// Several behaviors can be combined, for example `.noLength(.chunked)` and `.truncate(after: 1000)` for a truncated
+/// chunked body. Byte counts refer to the body of one response.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif
@@ -21,12 +21,13 @@ public enum OriginBehavior: Sendable {
     case ignoresIfRange
     /// Shifts the first and last byte in `Content-Range`; the body still contains the requested range.
     case contentRangeShifted(by: Int64)
-    /// Sends a different total length in `Content-Range`, even in a 416 response. With `nil`, sends `*` (unknown).
+    /// Sends this total length in `Content-Range`, even in a 416 response, or `*` (unknown) if it is `nil`.
     case contentRangeTotal(Int64?)
-    /// Sends this `Content-Range`, or omits it if it is `nil`.
+    /// Sends this `Content-Range` in 206 responses, or omits the field if the value is `nil`.
     case contentRange(String?)
-    /// Sends a body that is longer than `Content-Range` by this number of bytes, or shorter if negative, with the
-    /// `Content-Length` of the sent body. In a 200 response, the body differs from the media's length by this number.
+    /// Sends a body that is longer than the range in `Content-Range` by this number of bytes, or shorter if negative.
+    /// `Content-Length` is the length of the sent body. In a 200 response, the length of the body differs from the
+    /// media's length by this number.
     case extraBytes(Int64)
     /// Sends at most this number of bytes of the requested range with matching headers, which is a valid, shorter 206
     /// response.
@@ -50,7 +51,7 @@ public enum OriginBehavior: Sendable {
     case etag(String?)
     /// Sends neither `ETag` nor `Last-Modified`.
     case noValidators
-    /// Serves different bytes with a different `ETag`, because the media has changed at the origin.
+    /// Serves these bytes with this `ETag`, as if the media had changed at the origin.
     case version(OriginContent, etag: String?)
     /// Compresses the media regardless of `Accept-Encoding`. The body, length and ranges are those of a gzip file.
     case gzip
@@ -65,7 +66,7 @@ public enum OriginBehavior: Sendable {
     case requiresField(String, String, else: Int)
     /// Responds with the status (403, 410 …) unless the request's query is exactly this text.
     case requiresQuery(String, else: Int)
-    /// Redirects to an absolute or relative URL. A chain consists of several resources, and a loop of one that
+    /// Redirects to an absolute or relative URL. For a chain, use several resources. For a loop, use one resource that
     /// redirects to itself.
     case redirect(String, status: Int = 302)
 
@@ -81,7 +82,7 @@ public enum OriginBehavior: Sendable {
     case stall(after: Int64?)
     /// Sends pieces of this number of bytes, and waits on the server's clock between them.
     case drip(Int, every: Duration)
-    /// Closes the connection after a complete response, as stated in its headers.
+    /// Sends `Connection: close`, and closes the connection after the complete response.
     case closeConnection
     /// Sends these bytes instead of the headers and body of a response, and then closes the connection or leaves it
     /// open and silent. Only an `OriginServer` supports this.
@@ -105,8 +106,7 @@ public enum OriginBehavior: Sendable {
 }
 
 extension OriginBehavior {
-    /// Applies the part of the behavior that takes effect before the response is decided. It changes the request or the
-    /// resource.
+    /// Applies the part of the behavior that changes the request or the resource, before the response is decided.
     func prepare(_ request: inout OriginRequest, _ resource: inout OriginResource) {
         switch self {
         case .ignoresRanges: request.headerFields[.range] = nil
@@ -176,7 +176,7 @@ extension OriginBehavior {
 }
 
 extension OriginRule {
-    /// Creates a rule for the half-open range `requests`, counted from 0 for each URL.
+    /// Creates a rule for the requests with the indices `requests`, counted from 0 for each URL.
     public init(_ requests: Range<Int>, _ behavior: OriginBehavior) {
         self.init(
             requests, prepare: { behavior.prepare(&$0, &$1) }, revise: { behavior.revise(&$0) })
@@ -214,7 +214,7 @@ extension OriginResource {
     }
 }
 
-/// A valid gzip file whose bytes are not compressed, but in "stored" blocks (RFC 1951 §3.2.4, RFC 1952).
+/// An encoder for valid gzip files that contain the bytes uncompressed, in "stored" blocks (RFC 1951 §3.2.4, RFC 1952).
 enum StoredGzip {
     static func encode(_ bytes: [UInt8]) -> Data {
         var out = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])

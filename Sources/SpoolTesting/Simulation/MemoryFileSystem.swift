@@ -3,10 +3,10 @@ import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// An in-memory file system that can be copied at no cost, to simulate a kill or a damaged disk.
+/// An in-memory file system that can be copied cheaply, to simulate a kill or a damaged disk.
 ///
-/// Files may be read and damaged without the cache's knowledge. Paths that `isReal` selects refer to the machine's own
-/// files, because SQLite opens its database by path. Folders are created in both file systems. It passes
+/// A test can read and damage files without the cache's knowledge. Paths that `isReal` selects refer to the machine's
+/// own files, because SQLite opens its database by path. Folders are created in both file systems. This type passes
 /// `FileSystemContract`.
 package final class MemoryFileSystem: FileSystem {
     private struct State {
@@ -36,8 +36,8 @@ package final class MemoryFileSystem: FileSystem {
 
     // MARK: - Changes without the cache's knowledge
 
-    /// Returns the state that a kill would leave now, with a renamed folder. It contains all files, but no open files
-    /// and no locks.
+    /// Returns a copy of the current state, as a kill would leave it, with `folder` renamed to `target`. The copy
+    /// contains all files, but none of them is open or locked.
     package func copy(renaming folder: String, to target: String) -> MemoryFileSystem {
         let copied = state.withLock { state in
             func renamed(_ path: String) -> String {
@@ -54,7 +54,7 @@ package final class MemoryFileSystem: FileSystem {
     /// The paths of all files in memory, sorted.
     package var paths: [String] { state.withLock { $0.files.keys.sorted() } }
 
-    /// Reads or changes a file; returns `nil` if there is none.
+    /// Calls `body` with the bytes of a file, to read or change them. Returns `nil` if the file does not exist.
     package func with<R>(_ path: String, _ body: (inout SparseBytes) -> R) -> R? {
         state.withLock { $0.files[path] }?.bytes.withLock { body(&$0) }
     }
@@ -176,7 +176,8 @@ final class MemoryNode: Sendable {
 
     init(_ bytes: SparseBytes = SparseBytes()) { self.bytes = Mutex(bytes) }
 
-    /// Replaces a holder's lock, unless another holder's lock conflicts.
+    /// Replaces a holder's lock. If the new lock conflicts with another holder's lock, returns `false` without a
+    /// change.
     func lock(_ mark: FileLock, of holder: ObjectIdentifier) -> Bool {
         marks.withLock { marks in
             let others = marks.filter { $0.key != holder }.values
@@ -194,7 +195,7 @@ final class MemoryNode: Sendable {
     func copy() -> MemoryNode { MemoryNode(bytes.withLock { $0 }) }
 }
 
-/// The number of open files.
+/// A counter of open files.
 final class OpenHandles: Sendable {
     let count = Mutex(0)
 }

@@ -3,10 +3,10 @@ import Synchronization
 /// An executor that runs one job at a time on the calling thread, in an order that a seed determines.
 ///
 /// It must run all work of a simulation: tasks that prefer it as their executor, and the tasks that they create. If
-/// several jobs can run, one is selected at random. The time is that of its ``clock``, which advances slightly with
-/// each job, and to the next sleeper if no job is left. Do not use it for code that waits for another thread.
+/// several jobs can run, one is selected at random. The executor's ``clock`` advances slightly before some jobs, and to
+/// the deadline of the next sleeper if no job is left. Do not use it for code that waits for another thread.
 package final class SeededExecutor: TaskExecutor {
-    /// The end of a run.
+    /// The reason why a run ended.
     package enum Ending: Sendable, Hashable {
         case finished
         /// No job can run, and no task sleeps.
@@ -15,7 +15,7 @@ package final class SeededExecutor: TaskExecutor {
         case endless
     }
 
-    /// The selection among queued jobs.
+    /// The strategy for selecting the next job.
     package enum Order: Sendable, CaseIterable {
         /// Any job, with equal probability.
         case any
@@ -36,7 +36,7 @@ package final class SeededExecutor: TaskExecutor {
     private let order: Order
     private let state: Mutex<State>
 
-    /// Creates an executor whose order `seed` determines.
+    /// Creates an executor that runs jobs in an order determined by `seed`.
     package init(seed: UInt64) {
         var random = SplitMix(seed)
         order = random.pick(Order.allCases)
@@ -72,7 +72,7 @@ package final class SeededExecutor: TaskExecutor {
         return .finished
     }
 
-    /// Returns the next job, and the time that passes before it.
+    /// Removes and returns the next job, with the time by which the clock advances before it, if any.
     private func take() -> (UnownedJob, Duration?)? {
         state.withLock { state in
             let count = state.jobs.count
@@ -95,12 +95,13 @@ package final class SeededExecutor: TaskExecutor {
 package struct SplitMix: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
-    /// Creates a generator whose numbers `seed` determines. The numbers for adjacent seeds are unrelated.
+    /// Creates a generator whose numbers are determined by `seed`. The numbers for adjacent seeds are unrelated.
     package init(_ seed: UInt64) { state = Self.mix(seed &+ 0x5851_F42D_4C95_7F2D) }
 
     /// Returns the next 64 bits.
     package mutating func next() -> UInt64 {
-        // With this constant, an unmixed seed would have the same states as its neighbor, shifted by one.
+        // Without the mixing in `init`, seeds that differ by this constant would produce the same numbers, shifted by
+        // one.
         state &+= 0x9E37_79B9_7F4A_7C15
         return Self.mix(state)
     }

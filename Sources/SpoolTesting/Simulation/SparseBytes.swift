@@ -1,10 +1,11 @@
 import ByteRanges
 import Spool
 
-/// The bytes of one file in memory, in pages of 64 KiB that exist only if they were written. Copies cost nothing.
+/// The bytes of one file in memory, in pages of 64 KiB that exist only if they were written. Copying is cheap, because
+/// copies share unchanged pages.
 package struct SparseBytes: Sendable {
     private var pages: [Int64: [UInt8]] = [:]
-    /// The number of bytes from the start to the end, including unwritten bytes.
+    /// The size of the file in bytes, including unwritten ranges.
     package private(set) var count: Int64 = 0
 
     /// Creates an empty file.
@@ -16,7 +17,8 @@ package struct SparseBytes: Sendable {
     /// The numbers of the existing pages, in ascending order.
     package var pageNumbers: [Int64] { pages.keys.sorted() }
 
-    /// Returns the rest of the first existing page at or after `offset`; `nil` if there is none.
+    /// Returns the range of the first existing page at or after `offset`, without the part before `offset`; `nil` if
+    /// there is none.
     package func nextData(from offset: Int64) -> Range<Int64>? {
         guard offset < count else { return nil }
         let first = Block.index(of: max(offset, 0))
@@ -42,7 +44,7 @@ package struct SparseBytes: Sendable {
         return Int(range.upperBound - range.lowerBound)
     }
 
-    /// Writes at `offset`, which must not be negative.
+    /// Writes `bytes` at `offset`, which must not be negative.
     package mutating func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) {
         guard !bytes.isEmpty else { return }
         let range = offset..<offset + Int64(bytes.count)
@@ -64,7 +66,7 @@ package struct SparseBytes: Sendable {
         let range = lower..<max(lower, min(hole.upperBound, count))
         guard !range.isEmpty else { return }
         let shortens = range.upperBound == count
-        // A file of an extreme length has far more indices than pages.
+        // The loop is over the existing pages, because a very long file has far more indices.
         let indices = Block.indices(touching: range)
         for index in Array(pages.keys) where indices.contains(index) {
             let part = range.clamped(to: Block.range(of: index))
@@ -87,7 +89,7 @@ package struct SparseBytes: Sendable {
         withPage(Block.index(of: offset)) { $0[Int(offset % Block.size)] ^= 1 }
     }
 
-    /// Sets a page to zeros, like a disk that has lost an unflushed page.
+    /// Sets a page to zeros, as if the disk had lost an unflushed page.
     package mutating func lose(page index: Int64) {
         withPage(index) { $0.initializeMemory(as: UInt8.self, repeating: 0) }
     }
