@@ -99,7 +99,7 @@ final class OriginConnection: ChannelInboundHandler {
         pump(context)
     }
 
-    /// Writes as much of the body as is possible now.
+    /// Writes as much of the body as possible.
     private func pump(_ context: ChannelHandlerContext) {
         var wrote = false
         while let current, !current.isWaiting, !current.isEnded {

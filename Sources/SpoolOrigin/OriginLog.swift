@@ -205,7 +205,7 @@ public struct OriginExchange: Sendable {
     /// The number of body bytes that the socket has accepted.
     public var bytesSent: Int64 = 0
     /// Whether the response is waiting for ``OriginServer/release(_:)``. Earlier bytes may still be in transit, so
-    /// ``bytesSent`` may follow later.
+    /// ``bytesSent`` may still increase.
     package var isStalled = false
     /// The state of the response.
     public var ending = Ending.running

@@ -4,8 +4,8 @@ public import HTTPTypes
 /// A resource of an `OriginServer`: its bytes and its response headers.
 ///
 /// By default, it behaves as a correct static file. Ranges, `If-Range`, `If-None-Match`, 416 and `HEAD` follow
-/// RFC 9110. ``rules`` change that. To change the resource while the server runs, use `OriginServer/update(_:_:)`. A
-/// started response continues unchanged.
+/// RFC 9110. Use ``rules`` to change this behavior. To change the resource while the server runs, use
+/// `OriginServer/update(_:_:)`. A started response continues unchanged.
 public struct OriginResource: Sendable {
     /// The bytes.
     public var content: OriginContent
@@ -54,20 +54,21 @@ public struct OriginResource: Sendable {
 
 /// A rule that changes the origin's responses to some requests for a resource, to simulate faults.
 ///
-/// The server itself has no faults. It passes the request and the resource to each rule before it decides the response,
-/// and the decided response before it is sent. The fault simulations of the test kit use these two functions.
+/// The server itself has no faults. It passes the request and the resource to each rule before it decides the response.
+/// Then it passes the decided response to each rule before sending it. The fault simulations of the test kit use these
+/// two steps.
 public struct OriginRule: Sendable {
     /// Changes the request and the resource, before the response is decided.
     package typealias Prepare = @Sendable (inout OriginRequest, inout OriginResource) -> Void
     /// Changes the decided response, before its framing is set.
     package typealias Revise = @Sendable (inout OriginResponse) -> Void
 
-    /// The requests to which the rule applies, by their number for the resource, from 0.
+    /// The requests to which the rule applies, by their index among all requests for the resource, from 0.
     public var requests: Range<Int>
     let prepare: Prepare
     let revise: Revise
 
-    /// Creates a rule for the half-open range `requests`.
+    /// Creates a rule for the requests with the indices `requests`.
     package init(
         _ requests: Range<Int>, prepare: @escaping Prepare = { _, _ in }, revise: @escaping Revise = { _ in }
     ) {
@@ -128,7 +129,7 @@ package struct OriginRefusal: Sendable {
 
 /// The bytes of an origin's resource: a pattern, bytes in memory, or a file.
 ///
-/// Bytes past the end are used only for responses that are too long. There, a pattern continues, while data and files
+/// Bytes past the end are sent only in responses that are too long. A pattern then continues, while data and files
 /// continue with zeros.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive

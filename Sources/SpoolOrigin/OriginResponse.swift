@@ -1,13 +1,13 @@
 import Foundation
 package import HTTPTypes
 
-/// The response of an origin to one request. It is decided here, and sent by ``OriginConnection``.
+/// The response of an origin to one request. This type decides the response, and ``OriginConnection`` sends it.
 ///
-/// This type uses neither sockets nor a clock: the date is a parameter. The origin parses `Range` and `If-Range`
-/// itself, not with the package's parser, so that one mistake cannot hide another. Rules may make the response
-/// inconsistent in any way.
+/// It uses neither sockets nor a clock, because the date is a parameter. The origin does not parse `Range` and
+/// `If-Range` with the package's parser, so that a mistake in one parser cannot hide one in the other. Rules may make
+/// the response inconsistent in any way.
 package struct OriginResponse: Sendable {
-    /// The way to mark the end of a body without `Content-Length`.
+    /// The framing that marks the end of a body without `Content-Length`.
     package enum Framing: Sendable {
         /// `Transfer-Encoding: chunked`.
         case chunked
@@ -59,7 +59,8 @@ package struct OriginResponse: Sendable {
     /// The incident before the end of the response, if any.
     package var incident: Incident?
     package var pace: OriginPace?
-    /// Changes the text of the status line and the fields before they are sent. `nil` sends it unchanged.
+    /// A function that changes the text of the status line and the fields before it is sent, or `nil` to send the text
+    /// unchanged.
     package var rewriteHead: (@Sendable (String) -> [UInt8])?
     /// The bytes to send instead of headers and body, if any.
     private(set) var raw: [UInt8]?
@@ -183,7 +184,7 @@ package struct OriginResponse: Sendable {
 }
 
 extension OriginResource {
-    /// Evaluates `If-Range` by strong comparison (RFC 9110 §13.1.5).
+    /// Returns whether the condition of `If-Range` is met, by strong comparison (RFC 9110 §13.1.5).
     fileprivate func matches(_ condition: String) -> Bool {
         if condition == etag { return !condition.hasPrefix("W/") }
         return lastModified.map { condition == HTTPDate.text($0) } ?? false

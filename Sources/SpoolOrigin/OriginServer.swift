@@ -7,9 +7,10 @@ import NIOSSL
 
 /// A real HTTP/1.1 server on this machine that serves media like a correct static file server.
 ///
-/// The demo and the tests use it instead of the internet. Each ``OriginResource`` defines a resource, and ``log``
-/// records the requests and the bytes that the socket accepted. The server listens on the loopback interface and is not
-/// meant for production. It does not simulate faults itself; see ``OriginRule``. It may be used from any task.
+/// The demo and the tests use it instead of the internet. Each ``OriginResource`` defines the responses for one path,
+/// and ``log`` records the requests and the bytes that the socket accepted. The server listens on the loopback
+/// interface and is not meant for production. It does not simulate faults itself; see ``OriginRule``. It may be used
+/// from any task.
 ///
 /// ```swift
 /// let song = OriginResource(.pattern(PatternBytes(length: 10_000_000)))
@@ -40,14 +41,14 @@ package final class OriginServer: Sendable {
 
     /// The port on 127.0.0.1 on which the server listens.
     package let port: Int
-    /// `http`, or `https` with an identity.
+    /// The scheme of the server's URLs: `https` if it has an identity, otherwise `http`.
     package let scheme: String
     private let originState: OriginState
     private let connections: OriginConnections
     private let channel: any Channel
 
-    /// The event loop group for all origins of a process, with one thread. It is never shut down, because a pause may
-    /// end after its server has stopped.
+    /// The event loop group for all origins of a process, with one thread. The group is never shut down, because the
+    /// pause of a response may end after the server has stopped.
     private static let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
 
     private init(originState: OriginState, connections: OriginConnections, channel: any Channel, scheme: String) {
@@ -69,7 +70,7 @@ package final class OriginServer: Sendable {
     ///   - sendBufferSize: The size of the kernel's buffer for a connection (`SO_SNDBUF`), in bytes. With a small
     ///     buffer, the origin stops sending soon after a client stops reading.
     ///   - clock: The clock for the pauses of an ``OriginPace``.
-    /// - Throws: The error if the port can't be bound or the certificate can't be read.
+    /// - Throws: An error if the port can't be bound or the certificate can't be read.
     package static func start(
         _ resources: [String: OriginResource], port: Int = 0, identity: Identity? = nil,
         sendBufferSize: Int = 128 * 1024, clock: any Clock<Duration> = ContinuousClock()
@@ -141,8 +142,8 @@ package final class OriginServer: Sendable {
     /// The number of accepted connections.
     package var connectionCount: Int { connections.count }
 
-    /// Returns the URL of `path`, which may have a query. With the host `localhost`, clients see another origin
-    /// (RFC 9110 §4.3.1) on the same server.
+    /// Returns the URL of `path`, which may have a query. With the host `localhost`, the URL belongs to another origin
+    /// (RFC 9110 §4.3.1), but to the same server.
     package func url(_ path: String, host: String = "127.0.0.1") -> URL {
         guard let url = URL(string: "\(scheme)://\(host):\(port)\(path)") else {
             preconditionFailure("\(path) is not a path")
@@ -150,7 +151,7 @@ package final class OriginServer: Sendable {
         return url
     }
 
-    /// Changes the resource at `path`, and does nothing if there is none. Started responses continue unchanged.
+    /// Changes the resource at `path`, if there is one. Started responses continue unchanged.
     package func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Not `nil`, as checked before.
     }
@@ -158,7 +159,7 @@ package final class OriginServer: Sendable {
     /// Serves `resource` at `path` from now on. With `nil`, the path returns 404.
     package func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
-    /// Resumes the stalled responses of `path`, or all stalled responses if `path` is `nil`.
+    /// Resumes the stalled responses for `path`, or all stalled responses if `path` is `nil`.
     ///
     /// Responses in progress that would stall later do not stall.
     package func release(_ path: String? = nil) { originState.release(path) }

@@ -9,8 +9,7 @@ package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
         var held: [Int: (path: String, resume: @Sendable () -> Void)] = [:]
-        /// The number of the first request after the last release, by path. The key `nil` stands for a release of all
-        /// paths.
+        /// The number of the first request after the last release, by path. The key `nil` is for releases of all paths.
         var firstUnreleased: [String?: Int] = [:]
 
         func isReleased(_ number: Int, path: String) -> Bool {
@@ -40,8 +39,8 @@ package final class OriginState: Sendable {
         return OriginResponse(to: request, from: resource, now: Date())
     }
 
-    /// Stalls a response until its path is released. If the path has been released since the request, the response
-    /// resumes immediately.
+    /// Stalls a response until its path is released. If the path has been released since the request was received, the
+    /// response resumes immediately.
     package func hold(_ number: Int, path: String, resume: @escaping @Sendable () -> Void) {
         let isHeld = state.withLock { state in
             if state.isReleased(number, path: path) { return false }

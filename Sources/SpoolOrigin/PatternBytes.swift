@@ -4,9 +4,9 @@ public import Foundation
 /// the media.
 ///
 /// Media of any size uses no memory. Each page of 4 KiB starts with an 8-byte stamp, followed by a piece of a fixed
-/// noise table. The seed and the page number select both. Therefore, bytes at a wrong offset, from another seed, or
-/// with flipped bits differ. Filling and checking run at the speed of `memcpy` and `memcmp`, even in debug builds. The
-/// pattern is not cryptographic, and it cannot be compressed.
+/// noise table. The seed and the page number determine the stamp and the piece. Therefore, bytes at a wrong offset,
+/// from another seed, or with flipped bits are detected. Filling and checking run at the speed of `memcpy` and
+/// `memcmp`, even in debug builds. The pattern is not cryptographic, and it cannot be compressed.
 ///
 /// The pattern continues past ``length``, and its bytes do not depend on the length, so that tests can detect responses
 /// that are too long. Offsets are in bytes from the start and never negative.
@@ -48,7 +48,8 @@ public struct PatternBytes: Sendable, Hashable {
     /// All bytes of the media.
     public var data: Data { Data(bytes(0..<length)) }
 
-    /// Returns the offset of the first byte that differs from the pattern at `offset`, or `nil` if all bytes are equal.
+    /// Compares `bytes` with the pattern at `offset`. Returns the offset of the first different byte in the media, or
+    /// `nil` if all bytes are equal.
     package func firstMismatch(in bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
         var wrong: Int64?
         forEachPiece(count: bytes.count, at: offset) { position, piece in
@@ -121,7 +122,7 @@ package struct PatternMismatch: Error, CustomStringConvertible {
     }
 }
 
-/// The fixed noise from which all patterns are taken.
+/// The fixed noise table that all patterns use.
 private enum PatternNoise {
     static let table: [UInt8] = {
         var words: [UInt64] = []
