@@ -27,7 +27,8 @@ final class AddressGate: Sendable {
 
     /// Resolves the host of a URL and checks its addresses, before a connection is opened.
     ///
-    /// - Returns: `nil` if no lookup is needed. Otherwise a result that fails with ``HiddenAddress``.
+    /// - Returns: `nil` if no lookup is needed. Otherwise a future that fails with ``HiddenAddress`` if any address is
+    ///   rejected or none is found.
     func resolve(_ url: URL) -> EventLoopFuture<Void>? {
         guard hidesAddresses else { return nil }
         let (host, port) = Self.target(of: url)
@@ -50,7 +51,7 @@ final class AddressGate: Sendable {
         }.flatMapErrorThrowing { _ in throw HiddenAddress() }
     }
 
-    /// Checks a connection over which only a TLS handshake was sent, and closes it if the address is rejected.
+    /// Checks a connection over which at most a TLS handshake was sent, and closes it if its address is rejected.
     func check(_ channel: any Channel) -> EventLoopFuture<Void> {
         guard isAllowed(channel.remoteAddress) else {
             channel.close(promise: nil)
@@ -59,9 +60,9 @@ final class AddressGate: Sendable {
         return channel.eventLoop.makeSucceededVoidFuture()
     }
 
-    /// Checks the address in a URL that a proxy is to request. The proxy resolves names.
+    /// Checks the URL of a request through a proxy if its host is an address. The proxy resolves names.
     ///
-    /// - Throws: ``RefusedAddress`` or ``HiddenAddress``.
+    /// - Throws: ``RefusedAddress`` or ``HiddenAddress`` if the address is rejected.
     func check(_ url: URL) throws {
         let (host, port) = Self.target(of: url)
         guard let address = IPAddress(host[...]) else { return }

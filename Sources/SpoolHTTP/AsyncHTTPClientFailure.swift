@@ -85,7 +85,8 @@ struct AsyncHTTPClientFailure {
         }
     }
 
-    /// Returns only the cause, such as “connection refused”. SwiftNIO's own message names its calls and error numbers.
+    /// Returns only the cause, such as “connection refused”. SwiftNIO's own message contains system calls and error
+    /// numbers.
     private func words(_ error: any Error) -> String {
         switch error {
         case let error as IOError:
@@ -116,7 +117,7 @@ struct AsyncHTTPClientFailure {
 
 /// The conversion of BoringSSL's error about a failed TLS handshake.
 ///
-/// BoringSSL's own text contains the lines and build paths of its source files.
+/// BoringSSL's own text contains line numbers and build paths of its source files.
 struct HandshakeFailure {
     /// BoringSSL's reasons, such as `CERTIFICATE_VERIFY_FAILED`, in order.
     let reasons: [String]

@@ -20,7 +20,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     private let tls: TLSConfiguration
     private let proxies: ProxyEnvironment
     private let gate: AddressGate?
-    /// One client for each route. The environment variables limit the number of routes.
+    /// One client for each route. There are few routes, because the environment variables determine them.
     private let clients = Mutex<[Way: Client]>([:])
 
     /// Creates a transport with its own connections.
@@ -110,7 +110,8 @@ public final class AsyncHTTPClientUpstream: Upstream {
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
             // The engine retries.
             settings.connectionPool.retryConnectionEstablishment = false
-            // One read per turn of the event loop: each tiny chunk of a body takes time, and other connections wait.
+            // The channel reads once per turn of the event loop, because each tiny chunk takes time, while other
+            // connections wait.
             let readsMuch: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
                 channel.setOption(.recvAllocator, value: BodyGatherer.largeReads)
                     .flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }

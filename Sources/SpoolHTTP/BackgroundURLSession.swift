@@ -8,7 +8,7 @@ import Synchronization
 ///
 /// Create one object for each identifier, at every launch, and retain it for the life of the app. Pass it to
 /// `Downloads.handOver(to:)` when the app enters the background, and to `Downloads.takeBack(from:)` when it is active.
-/// In the app delegate, pass the system's call to `handleEvents(forSession:completion:)`.
+/// In the app delegate, forward the system's callback to `handleEvents(forSession:completion:)`.
 ///
 /// Over HTTP/1.1, only one transfer at a time is in progress for each host. The system stores the URL and the header
 /// fields of a transfer, including credentials, until the transfer has ended, and follows redirects. Received files are
@@ -25,7 +25,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     ///
     /// - Parameters:
     ///   - identifier: The identifier of the background session, such as `com.example.app.downloads`.
-    ///   - configuration: The networks and the value of `User-Agent`. Its timeouts do not apply.
+    ///   - configuration: The allowed networks, the value of `User-Agent`, and the cookies. The timeouts do not apply.
     ///   - directory: The folder for received files. The default, `nil`, uses a folder in `Application Support`, which
     ///     is excluded from backups.
     /// - Throws: The system's error, if the folder can't be created.
@@ -88,7 +88,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
         task.resume()
     }
 
-    /// Returns the tasks of the session, and the received files.
+    /// Returns the transfers of the session, which are its unfinished tasks and the received files.
     public func transfers() async -> [BackgroundTransfer] {
         // The tasks are read first. A task that finishes in between is then in both lists instead of neither.
         let running = await deliveredTasks().filter { $0.state == .running || $0.state == .suspended }
@@ -98,7 +98,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
         return ended + waiting.map { BackgroundTransfer(identifier: $0, state: .running) }
     }
 
-    /// Returns the tasks of the session. After a launch, it waits up to two seconds for the system to deliver the files
+    /// Returns the tasks of the session. After a launch, waits up to two seconds for the system to deliver the files
     /// that were received while the app was not running.
     private func deliveredTasks() async -> [URLSessionTask] {
         var tasks = await session.allTasks
@@ -120,8 +120,8 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     /// - Parameters:
     ///   - identifier: The session identifier from the call.
     ///   - completion: A function that is called on the main thread when all received files are in the session's
-    ///     folder. To store them and start more transfers, call `Downloads.handOver(to:)` in it, and call the system's
-    ///     handler afterwards.
+    ///     folder. To store them and start more transfers, call `Downloads.handOver(to:)` in this function, and call
+    ///     the system's handler afterwards.
     /// - Returns: `false` if the call is for another session. `completion` is then not called.
     @discardableResult
     public func handleEvents(

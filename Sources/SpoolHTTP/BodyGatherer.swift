@@ -7,8 +7,8 @@ import NIOHTTP2
 /// A handler that joins the small pieces of an HTTP/1 response body from one read of the socket.
 ///
 /// An origin may send a body in chunks of one byte. The parser then splits one read into tens of thousands of pieces.
-/// The client and the cache handle up to ``ReceivedBytes/gatherLimit`` bytes at a time instead. No byte is delayed: all
-/// bytes of a read are passed on when that read is complete.
+/// With this handler, the client and the cache receive up to ``ReceivedBytes/gatherLimit`` bytes at a time. No byte is
+/// delayed: all bytes of a read are passed on when that read is complete.
 ///
 /// Parsing still costs time for each chunk, in an event loop that other connections share. After a read with more than
 /// ``pieceLimit`` pieces, the connection therefore reads at most ``smallRead`` bytes at a time until the response ends.
@@ -106,7 +106,8 @@ final class BodyGatherer: ChannelInboundHandler {
 /// A filter for HTTP/1 responses with an invalid status, on which AsyncHTTPClient would crash.
 ///
 /// AsyncHTTPClient treats any status below 200 as an interim response, and a body after it as an internal error.
-/// Everything after headers with such a status is discarded, the request fails, and the connection is closed.
+/// The filter discards headers with such a status and everything after them, fails the request, and closes the
+/// connection.
 final class HeadGate: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias InboundOut = HTTPClientResponsePart
@@ -140,7 +141,7 @@ final class HeadGate: ChannelInboundHandler {
     }
 }
 
-/// A filter for the same responses over HTTP/2, before their status is converted to a number.
+/// A filter for HTTP/2 responses with an invalid status, before the status is converted to a number. See ``HeadGate``.
 final class FrameGate: ChannelInboundHandler {
     typealias InboundIn = HTTP2Frame.FramePayload
     typealias InboundOut = HTTP2Frame.FramePayload
@@ -169,7 +170,7 @@ final class FrameGate: ChannelInboundHandler {
     }
 }
 
-/// A status outside 100–599 (RFC 9110 §15), or a change of protocol that was not requested.
+/// A status outside 100–599 (RFC 9110 §15), or 101 for a change of protocol, which was not requested.
 struct ImpossibleStatus: Error {
     static func allows(_ status: Int) -> Bool { (100...599).contains(status) && status != 101 }
 

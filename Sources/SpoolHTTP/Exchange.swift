@@ -43,7 +43,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     // MARK: Transport side
 
-    /// Sets the transport, once it has started.
+    /// Sets the transport after it has started.
     func attach(_ transport: Transport) {
         let isOver = state.withLock { shell in
             shell.transport = transport
@@ -66,7 +66,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         return goesOn
     }
 
-    /// Ends the exchange, because the transport has ended.
+    /// Ends the exchange, because the transport has finished.
     func finish(_ outcome: Result<Void, UpstreamError>) { finish(outcome, stopping: nil) }
 
     /// Ends the exchange. The waiting task is resumed last, after the transport has been stopped.
@@ -96,15 +96,15 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     /// Waits for the headers.
     ///
-    /// - Throws: ``UpstreamError``: `timedOut` if no piece of the request is sent during the timeout, `cancelled` soon
-    ///   after the task is cancelled.
+    /// - Throws: ``UpstreamError``: `timedOut` if neither headers are received nor a piece of the request is sent
+    ///   during the timeout, `cancelled` soon after the task is cancelled.
     func head() async throws -> HTTPResponse {
         let timer = Task { [configuration, name] in
             var sent = 0
             repeat {
                 sent = state.withLock { $0.sent }
                 let limit = configuration.responseTimeout
-                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // Cancelled by the headers.
+                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // Cancelled by headers.
                 guard isOver else { return }
             } while sent < state.withLock { $0.sent }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.responseTimeout)"))
@@ -125,7 +125,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     /// Returns the next chunk, or `nil` at the end.
     ///
-    /// After cancellation, it still delivers bytes that the origin has already sent; otherwise they would be sent
+    /// After cancellation, the method still delivers bytes that the origin has already sent, so that they are not sent
     /// again.
     ///
     /// - Throws: ``UpstreamError``: `timedOut` after the idle timeout, `cancelled` soon after the task is cancelled.
@@ -160,7 +160,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     /// Reads the rest of a body that is not needed, so that the connection can be reused.
     ///
-    /// It waits only for a moment. After that, a body that continues or is silent is closed.
+    /// The body is closed if it has not ended after a short time, or if nothing is received for a moment.
     func discard() async {
         leave()
         // An error ends the body, too.
@@ -168,8 +168,8 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         close()
     }
 
-    /// Handles a cancelled task of the consumer: stops when nothing is received for a moment, or when a short time
-    /// limit is reached.
+    /// Handles the cancellation of the consumer's task. The exchange ends when nothing is received for a moment, or
+    /// when a short time limit is reached.
     private func leave() {
         guard state.withLock({ $0.machine.leave() }) else { return }
         Task { [clock = configuration.drainClock, cancelled] in

@@ -5,9 +5,9 @@ import Spool
 /// The decisions about one request and its response: which task to resume, when the transport pauses, and when a body
 /// has stalled.
 ///
-/// It only makes decisions, except that it stores continuations and returns them. ``Exchange`` locks it, and acts after
-/// unlocking. The states are waiting for headers → body → over. The transport may end an exchange in any state, and the
-/// consumer may leave in any state. Later events are ignored.
+/// It neither does I/O nor resumes tasks, but it stores continuations and returns them. ``Exchange`` locks it, and acts
+/// after unlocking. The states are waiting for headers → body → over. The transport may end an exchange in any state,
+/// and the consumer may leave in any state. Later events are ignored.
 struct ExchangeState<Chunk: GatheredBytes> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
@@ -97,7 +97,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     enum Taken {
         /// A chunk, the end (`nil`) or the failure, and whether a paused transport resumes.
         case now(Result<Chunk?, UpstreamError>, resumes: Bool)
-        /// Nothing yet.
+        /// Neither a chunk nor an outcome yet.
         case nothing
     }
 
@@ -119,7 +119,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
         }
     }
 
-    /// Returns the same as ``take(cancelled:)``, and stores `waiter` if there is nothing.
+    /// Does the same as ``take(cancelled:)``, but stores `waiter` if there is nothing to take yet.
     mutating func awaitChunk(_ waiter: ChunkWaiter, cancelled: UpstreamError) -> Taken {
         let taken = take(cancelled: cancelled)
         if case .nothing = taken {
@@ -143,8 +143,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     // MARK: After cancellation
 
-    /// Handles a cancelled task of the consumer. Bytes that were already sent are still delivered. Returns false if
-    /// repeated.
+    /// Handles the cancellation of the consumer's task. Bytes that were already sent are still delivered. Returns false
+    /// if the exchange is over, or after the first call.
     mutating func leave() -> Bool {
         guard !isOver, !isDraining else { return false }
         isDraining = true
@@ -160,8 +160,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     // MARK: From the clock
 
-    /// Handles a tick, after a quarter of the idle timeout. Returns the kind of stall, or `nil` if the body has not
-    /// stalled.
+    /// Handles a tick, which occurs after each quarter of the idle timeout. Returns the kind of stall, or `nil` if the
+    /// body has not stalled.
     mutating func tick() -> StallMeter.Stall? {
         meter.tick(isWaited: !isOver && chunkWaiter != nil)
     }
@@ -180,14 +180,15 @@ extension GatheredBytes {
 
 extension Data: GatheredBytes {}
 
-/// A check at regular ticks of whether a body has stalled: it receives nothing, or too little, while a reader waits.
+/// A check at regular ticks of whether a body has stalled because too few or no bytes are received while a reader
+/// waits.
 ///
-/// It only makes decisions. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
+/// It does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
 struct StallMeter {
-    /// The kind of a stall.
+    /// The kind of stall.
     enum Stall { case isSilent, isSlow }
 
-    /// Whether the body has no stated length. A live stream with a low rate is never slow.
+    /// Whether the body has no stated length, such as a live stream. Such a body is never considered slow.
     var isEndless = false
     private let slowTicks: Int
     private let leastBytes: Double

@@ -13,7 +13,7 @@ public import NIOSSL
 ///
 /// On Apple platforms it is `URLSessionUpstream`, which uses the system's proxies, cellular policy and trust. Elsewhere
 /// it is `AsyncHTTPClientUpstream`, because URLSession has no back-pressure there. Without the package trait
-/// `AsyncHTTPClient`, it is `URLSessionUpstream`. You can also create either directly.
+/// `AsyncHTTPClient`, it is `URLSessionUpstream`. You can also create either transport directly.
 public enum HTTPUpstream {
     /// Creates the platform's transport. Retain it, because its connections are reused until it is released.
     public static func standard(_ configuration: HTTPUpstream.Configuration = .init()) -> any Upstream {
@@ -34,7 +34,8 @@ public enum HTTPUpstream {
 
     private static let lastShared = Mutex(Weak(transport: nil))
 
-    /// Returns the transport of all caches that are created without one. It exists as long as one of them uses it.
+    /// Returns the transport that is shared by all caches that are created without one. It exists as long as one of
+    /// these caches uses it.
     ///
     /// Caches with the same directory can be joined only if they have the same transport.
     static func shared() -> any Upstream {
@@ -65,22 +66,24 @@ extension HTTPUpstream {
             public static let constrained = NetworkAccess(rawValue: 4)
         }
 
-        /// The time limit for a connection (name resolution, TCP and TLS). The default is 10 seconds.
+        /// The time limit for opening a connection (name resolution, TCP and TLS). The default is 10 seconds.
         ///
         /// URLSession has no such limit; only the ``responseTimeout`` applies there.
         public var connectTimeout: Duration = .seconds(10)
         /// The time limit for response headers. The default is 60 seconds, because some servers transcode first.
         ///
-        /// It includes the time for a connection, and starts again for each redirect.
+        /// It includes the time to open a connection, and starts again for each redirect.
         public var responseTimeout: Duration = .seconds(60)
-        /// The time limit for the next bytes of a body, exceeded by up to a quarter. The default is 15 seconds.
+        /// The time limit for the next bytes of a body. The default is 15 seconds. The actual limit is up to a quarter
+        /// longer.
         ///
-        /// Time in which no reader requests the next chunk does not count, so a paused body has not stalled.
+        /// Time in which no reader requests the next chunk does not count, so a paused body does not time out.
         public var idleTimeout: Duration = .seconds(15)
-        /// The rate in bytes per second below which a body has stalled. The default is 1000; 0 disables it.
+        /// The rate in bytes per second below which a body counts as stalled. The default is 1000; 0 disables the
+        /// limit.
         ///
-        /// It is measured over a period of ``lowSpeedTime`` in which a reader always waited for the body. It does not
-        /// apply to a body without `Content-Length`, such as a live stream.
+        /// It is measured over a period of ``lowSpeedTime`` during which a reader always waited for the body. It does
+        /// not apply to a body without `Content-Length`, such as a live stream.
         public var lowSpeedLimit = 1000
         /// The time over which ``lowSpeedLimit`` is measured. The default is 30 seconds.
         public var lowSpeedTime: Duration = .seconds(30)
@@ -89,7 +92,7 @@ extension HTTPUpstream {
         /// A further redirect fails with ``/Spool/UpstreamError/Code/invalidRedirect``. With 0 or less, every redirect
         /// fails.
         public var maximumRedirects = 20
-        /// Whether a redirect from https to http is followed. The default is false, because its response is not
+        /// Whether a redirect from https to http is followed. The default is false, because the response is then not
         /// protected.
         public var allowsInsecureRedirects = false
         /// The networks that may be used in addition to unrestricted ones. The default is all.
@@ -114,7 +117,7 @@ extension HTTPUpstream {
         /// They are `https_proxy`, `http_proxy` (only in lower case), `all_proxy` and `no_proxy`. `[:]` disables
         /// proxies. `AsyncHTTPClientUpstream` uses them; URLSession uses the system's settings.
         public var proxyEnvironment: [String: String] = ProcessInfo.processInfo.environment
-        /// Whether a connection to this address and port may be used.
+        /// A function that returns whether a connection to an address and port may be used; `nil` allows all.
         ///
         /// Only `AsyncHTTPClientUpstream` calls it, with the address of a new connection, before it sends a request. It
         /// is therefore also called for each redirect. A rejected request fails with an underlying ``RefusedAddress``.
@@ -124,15 +127,15 @@ extension HTTPUpstream {
         package var allowsAddress: (@Sendable (IPAddress, Int) -> Bool)?
         /// Whether the sender of a request must not learn anything about rejected addresses. The default is false.
         ///
-        /// Names are then also resolved and checked before a connection is opened, so that no rejected address receives
-        /// a packet. The error is the same for a rejected address and for an unknown name. This requires a lookup for
-        /// each host, at most once every 30 seconds.
+        /// If true, names are also resolved and checked before a connection is opened, so that no rejected address
+        /// receives a packet. The error is the same for a rejected address and for an unknown name. This requires a
+        /// lookup for each host, at most once every 30 seconds.
         package var hidesAddresses = false
-        /// Whether a redirect to a URL may be followed; `nil` allows all.
+        /// A function that returns whether a redirect to a URL may be followed; `nil` allows all.
         package var allowsRedirect: (@Sendable (URL) -> Bool)?
-        /// The clock of the header and idle timeouts.
+        /// The clock for the header and idle timeouts.
         public var clock: any Clock<Duration> = ContinuousClock()
-        /// The clock of the short time in which a cancelled request delivers bytes that were already sent.
+        /// The clock for the short time during which a cancelled request delivers bytes that were already sent.
         var drainClock: any Clock<Duration> = ContinuousClock()
 
         /// Creates a configuration with the default values.
@@ -213,7 +216,7 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - directory: The cache directory.
-    ///   - capacity: The capacity; `nil` uses that of the configuration.
+    ///   - capacity: The capacity; `nil` uses the capacity in `configuration`.
     ///   - configuration: All other settings.
     public convenience init(
         directory: URL, capacity: CacheCapacity? = nil, configuration: Configuration = Configuration()

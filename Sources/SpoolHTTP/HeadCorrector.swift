@@ -5,18 +5,18 @@ import NIOHTTP1
 
 /// A handler that corrects harmless faults in the heads of HTTP/1 responses, before they are parsed.
 ///
-/// Players and curl accept these heads. The parser rejects them, because a server that shares connections among clients
-/// must not guess where a message ends. That risk does not exist here: each connection has one client, and is closed
-/// after a response whose framing was corrected.
+/// Players and curl accept heads with these faults. The parser rejects such heads, because a server that shares
+/// connections among clients must not guess where a message ends. That risk does not exist here: each connection has
+/// one client, and is closed after a response whose framing was corrected.
 ///
 /// - A SHOUTcast status line, `ICY 200 OK`, becomes `HTTP/1.0 200 OK`. In other status lines, `http` becomes `HTTP`,
 ///   and several spaces become one.
 /// - LF alone at the end of a line is replaced with CRLF (RFC 9112 §2.2), and folded lines are joined (§5.2).
 /// - White space before a colon is removed (§5.1), and so are fields whose name is missing or invalid.
 /// - Control characters in a value become spaces (RFC 9110 §5.5).
-/// - `Transfer-Encoding: identity` is removed. A repeated `chunked` becomes one.
+/// - `Transfer-Encoding: identity` is removed. Repeated `chunked` codings become one.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
-/// - A repeated `Content-Length` becomes one if all values are equal (RFC 9110 §8.6).
+/// - Repeated `Content-Length` values become one if all of them are equal (RFC 9110 §8.6).
 /// - If there are more than 250 fields, the surplus is removed from the end, except fields that caches or the
 ///   protection of pages need. `no-store` is added, because a removed field may have limited the use of the response.
 final class HeadCorrector: ChannelInboundHandler {
@@ -49,7 +49,7 @@ final class HeadCorrector: ChannelInboundHandler {
             }
             searched = 0
             guard let head = buffer.readSlice(length: length) else { break }
-            // The final head follows an interim one.
+            // Another head follows an interim one.
             isInHead = ResponseHeadText.isInterim(head.readableBytesView)
             let corrected = ResponseHeadText.corrected(head.readableBytesView).map { ByteBuffer(bytes: $0) }
             context.fireChannelRead(wrapInboundOut(corrected ?? head))
@@ -78,7 +78,7 @@ final class HeadCorrector: ChannelInboundHandler {
         context.fireChannelRead(wrapInboundOut(buffer))
     }
 
-    /// The number of bytes up to and including the empty line; `nil` if that line has not been received.
+    /// Returns the number of bytes up to and including the empty line; `nil` if that line has not been received.
     private func headLength(of buffer: ByteBuffer) -> Int? {
         let bytes = buffer.readableBytesView
         let (lf, cr) = (UInt8(ascii: "\n"), UInt8(ascii: "\r"))
@@ -226,7 +226,7 @@ struct ResponseHeadText {
             insert("Content-Length: \(length)")
             isCorrected = true
         }
-        // An interim head does not end the connection. The final one does.
+        // Only the final head closes the connection, not an interim one.
         guard isAmbiguous, let status = lines.first, !Self.isInterim(status) else { return }
         remove("connection")
         insert("Connection: close")
@@ -254,7 +254,7 @@ struct ResponseHeadText {
         lines.insert(Array(field.utf8), at: max(lines.count - 1, 0))
     }
 
-    /// The elements of all lists with this name, in lower case.
+    /// Returns the elements of all fields with this name, in lower case.
     private func elements(of name: String) -> [String] {
         lines.dropFirst().filter { Self.name(of: $0) == name }.flatMap { line in
             String(decoding: line.dropFirst(name.utf8.count + 1), as: UTF8.self).lowercased()

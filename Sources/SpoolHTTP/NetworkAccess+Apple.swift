@@ -5,7 +5,7 @@ import Spool
 extension URLRequest {
     /// Restricts the networks, and sets the class of service that fits the purpose.
     ///
-    /// The session's own restrictions still apply, as does a class of service that the app has set for it.
+    /// The session's own restrictions still apply, as does a class of service that the app has set for the session.
     mutating func restrict(
         to access: HTTPUpstream.Configuration.NetworkAccess, purpose: UpstreamRequest.Purpose, in session: URLSession
     ) {

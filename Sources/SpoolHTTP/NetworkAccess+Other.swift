@@ -11,7 +11,8 @@ extension URLRequest {
 }
 
 extension URLError {
-    /// Whether the request is not allowed on the current network. Only Apple platforms report it.
+    /// Whether the request is not allowed on the current network. Always false, because only Apple platforms report
+    /// this.
     var isRejectedByNetworkAccess: Bool { false }
 }
 #endif

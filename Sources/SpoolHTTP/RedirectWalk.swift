@@ -3,11 +3,12 @@ import HTTPRanges
 import HTTPTypes
 import Spool
 
-/// The redirects of one request. After each response, it decides whether to send another request (RFC 9110 §15.4).
+/// The state of one request's redirects, which determines after each response whether to send another request (RFC 9110
+/// §15.4).
 ///
-/// It only makes decisions, and reads and fills the request's cookie jar. If scheme, host or port change, only the
-/// fields that select the bytes are forwarded. All others (`Authorization`, `Cookie`, an app's key fields) stay with
-/// their origin, even if a later redirect returns to it.
+/// It does no I/O, but it reads and fills the request's cookie jar. If scheme, host or port change, only the fields
+/// that select the bytes are forwarded. All others (`Authorization`, `Cookie`, an app's key fields) are removed, and
+/// are not added again if a later redirect returns to their origin.
 struct RedirectWalk {
     /// The request to send now, without the cookies of its jar.
     private(set) var request: UpstreamRequest
@@ -18,6 +19,8 @@ struct RedirectWalk {
     private let storedCookies: (@Sendable (URL) -> String?)?
     private var visited: Set<String>
 
+    /// Creates the state before the first response.
+    ///
     /// - Parameter now: The date that determines which cookies have expired. The default is the current one.
     /// - Throws: ``UpstreamError`` with code `other` if the request's URL can't be requested.
     init(
@@ -64,8 +67,8 @@ struct RedirectWalk {
     /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. A request
     /// with another method would have to be repeated or changed.
     ///
-    /// - Throws: ``UpstreamError`` with code `invalidRedirect` if there are too many redirects or a loop. Also if the
-    ///   target is missing, invalid, not allowed, or an `http` URL after `https`.
+    /// - Throws: ``UpstreamError`` with code `invalidRedirect` if there are too many redirects, a loop, or several
+    ///   targets. The same error is thrown if the target is invalid, not allowed, or an `http` URL after `https`.
     mutating func follow(_ head: HTTPResponse, at now: Date = Date()) throws(UpstreamError) -> Bool {
         request.cookies?.receive(head.headerFields, from: request.url, at: now)
         guard request.followsRedirects, [.get, .head].contains(request.method) else { return false }
@@ -117,7 +120,7 @@ struct RedirectWalk {
 extension URL {
     /// Whether this is an `http` or `https` URL with a valid host and port. Libraries crash on other URLs.
     fileprivate var isRequestable: Bool {
-        // The encoded host: an international name in its ASCII form, which is resolved (RFC 5890 §2.3.2.1).
+        // The host is encoded, because an international name is resolved in its ASCII form (RFC 5890 §2.3.2.1).
         guard let host = URLComponents(url: self, resolvingAgainstBaseURL: true)?.encodedHost, !host.isEmpty,
             (1...65535).contains(port ?? 80)
         else { return false }
@@ -132,13 +135,13 @@ extension URL {
     /// Whether this is an `https` URL.
     var isSecure: Bool { scheme?.lowercased() == "https" }
 
-    /// Scheme, host and port, with an explicit default port, as “same origin” compares them (RFC 9110 §4.3.1).
+    /// The scheme, host and port, with an explicit default port, for the comparison of origins (RFC 9110 §4.3.1).
     fileprivate var httpOrigin: String {
         let scheme = scheme?.lowercased() ?? ""
         return "\(scheme)://\(host()?.lowercased() ?? ""):\(port ?? (scheme == "https" ? 443 : 80))"
     }
 
-    /// Scheme, host, port and path for error messages, without query, fragment and user.
+    /// The scheme, host, port and path for error messages, without query, fragment and user.
     var nameForMessages: String { MediaSource.redactedURL(of: self) }
 }
 
@@ -176,7 +179,7 @@ func open<Chunk: GatheredBytes>(
 /// The underlying error for a redirect from https to http that was not followed.
 ///
 /// It occurs if ``HTTPUpstream.Configuration/allowsInsecureRedirects`` is false. A program with an option for this
-/// setting can name that option.
+/// setting can name the option in its message.
 package struct RefusedDowngrade: Error {
     package init() {}
 }

@@ -16,11 +16,12 @@ import Security
 /// trust.
 ///
 /// On Apple platforms, the task is suspended if about 1 MiB of a body waits for a reader. The system may still deliver
-/// bytes. If 8 MiB are unread, the body is ended, and the rest is requested again. The limit is 64 MiB if the origin
+/// bytes. If 8 MiB are unread, the body is ended, and the rest is requested later. The limit is 64 MiB if the origin
 /// does not support ranges.
 ///
-/// On Linux, use `AsyncHTTPClientUpstream` instead. FoundationNetworking can't suspend a body (`suspend()` repeats the
-/// request) and always decompresses. It may report a broken connection as complete if the length is unknown.
+/// On Linux, use `AsyncHTTPClientUpstream` instead. FoundationNetworking can't suspend a body (`resume()` repeats the
+/// request) and always decompresses. It may report a response as complete after a broken connection if the length is
+/// unknown.
 ///
 /// The transport does not store cookies, responses or credentials.
 public final class URLSessionUpstream: Upstream {
@@ -43,7 +44,7 @@ public final class URLSessionUpstream: Upstream {
     }
 
     #if canImport(Darwin)
-    /// Returns the disposition of an authentication challenge, and its credential.
+    /// A function that returns the disposition of an authentication challenge, and a credential for it.
     public typealias ChallengeHandler =
         @Sendable (URLAuthenticationChallenge) async -> (URLSession.AuthChallengeDisposition, URLCredential?)
 
@@ -58,10 +59,10 @@ public final class URLSessionUpstream: Upstream {
     /// }
     /// ```
     ///
-    /// - Parameter onChallenge: Called for each challenge of a connection (`NSURLAuthenticationMethodServerTrust`,
-    ///   `…ClientCertificate`, `…NTLM`, `…Negotiate`), from any task. Return `.performDefaultHandling` for challenges
-    ///   that you don't handle. The `MediaSource` handles a 401 response to a request. FoundationNetworking does not
-    ///   report such challenges.
+    /// - Parameter onChallenge: A function that is called for each challenge of a connection
+    ///   (`NSURLAuthenticationMethodServerTrust`, `…ClientCertificate`, `…NTLM`, `…Negotiate`), from any task. Return
+    ///   `.performDefaultHandling` for challenges that you don't handle. The `MediaSource` handles a 401 response to a
+    ///   request. FoundationNetworking does not report such challenges.
     public convenience init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         sessionConfiguration: URLSessionConfiguration = .ephemeral, onChallenge: @escaping ChallengeHandler
@@ -83,7 +84,7 @@ public final class URLSessionUpstream: Upstream {
         session.urlCache = nil
         session.urlCredentialStorage = nil
         session.requestCachePolicy = .reloadIgnoringLocalCacheData
-        // The cache limits the number of connections. A request that waits here would wait until the timeout of the
+        // The cache limits the number of connections. A request that waits here would time out while waiting for its
         // headers.
         session.httpMaximumConnectionsPerHost = 256
         session.allowsCellularAccess = session.allowsCellularAccess && configuration.networkAccess.contains(.cellular)
@@ -122,7 +123,7 @@ public final class URLSessionUpstream: Upstream {
 }
 
 extension UpstreamRequest {
-    /// The whole body of the request, because URLSession would require its own kind of stream instead.
+    /// The whole body of the request, in memory, because URLSession does not accept this kind of stream.
     ///
     /// - Throws: ``UpstreamError`` with code `other` if the body exceeds 1 MiB, or the error from the body.
     fileprivate var bufferedBody: Data? {
@@ -148,9 +149,9 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         var name: String
         /// The number of bytes that are still missing according to `Content-Length`; `nil` without that header.
         var missing: Int64?
-        /// The maximum number of unread bytes before the body ends.
+        /// The number of unread bytes at which the body is ended.
         var heldLimit = 64 << 20
-        /// Whether the task is suspended. It is used only on the session's serial delegate queue.
+        /// Whether the task is suspended. This property is used only on the session's serial delegate queue.
         var isSuspended = false
         var hasHead = false
     }
@@ -217,7 +218,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         guard let response = response as? HTTPURLResponse else { return }
         let fields = response.fields
         let flight = flights.withLock { flights in
-            // An encoded body is decoded in transit, and a response to HEAD has no body, so the length does not apply.
+            // URLSession decodes an encoded body, and a response to HEAD has no body, so the length does not apply.
             if fields[.contentEncoding] == nil, task.originalRequest?.httpMethod != "HEAD" {
                 flights[task.taskIdentifier]?.missing = fields.contentLength
             }
@@ -282,9 +283,9 @@ extension HTTPURLResponse {
         return fields
     }
 
-    /// The status and the header fields. It is `nil` if the status is invalid.
+    /// The status and the header fields, or `nil` if the status is invalid.
     var head: HTTPResponse? {
-        // swift-http-types crashes if there are more than three digits.
+        // swift-http-types crashes if a status has more than three digits.
         guard (0...999).contains(statusCode) else { return nil }
         return HTTPResponse(status: .init(code: statusCode), headerFields: fields)
     }

@@ -11,8 +11,8 @@ import Darwin
 
 /// The proxies that environment variables specify, with the same names and meaning as for curl (curl(1), ENVIRONMENT).
 ///
-/// It only makes decisions. For an `http` URL, only `http_proxy` in lower case counts, because clients of a server may
-/// set `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
+/// It does no I/O. For an `http` URL, only `http_proxy` in lower case counts, because clients of a server may set
+/// `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
 struct ProxyEnvironment: Sendable {
     /// A proxy for requests.
     struct Proxy: Sendable, Hashable {
@@ -36,7 +36,8 @@ struct ProxyEnvironment: Sendable {
 
     /// Returns the proxy for `url`; `nil` for none.
     ///
-    /// - Throws: ``UpstreamError`` with code `other` for an unusable proxy. The message contains no user or password.
+    /// - Throws: ``UpstreamError`` with code `other` for an unusable proxy. The message does not contain the user or
+    ///   the password.
     func proxy(for url: URL) throws(UpstreamError) -> Proxy? {
         let names = (url.isSecure ? ["https_proxy", "HTTPS_PROXY"] : ["http_proxy"]) + ["all_proxy", "ALL_PROXY"]
         guard let name = names.first(where: { variables[$0] != nil }), let text = variables[name], !text.isEmpty,
@@ -72,9 +73,9 @@ struct ProxyEnvironment: Sendable {
     }
 }
 
-/// The hosts that are contacted without a proxy, as curl parses `no_proxy`. It only makes decisions.
+/// The hosts that are contacted without a proxy, as curl parses `no_proxy`.
 ///
-/// The list is separated by commas or spaces. A name includes all of its subdomains. An address may be a block
+/// The list is separated by commas or spaces. A name also matches all of its subdomains. An address may be a block
 /// (`10.0.0.0/8`, `fe80::/10`). A single `*` matches every host.
 struct ProxyExceptions {
     private let isAll: Bool
