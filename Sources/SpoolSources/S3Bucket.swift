@@ -58,9 +58,9 @@ public struct S3Bucket: Sendable {
     ///   - endpoint: The URL of the service. The default, `nil`, is Amazon's endpoint in `region`.
     ///   - addressing: The position of the bucket's name in URLs.
     ///   - lifetime: The validity of a signed URL, in seconds, from 1 to 604,800 (a week).
-    ///   - now: Returns the current date.
-    ///   - credentials: Returns the credentials. It is called when they are first needed, have expired, or were
-    ///     rejected, but never concurrently for one bucket.
+    ///   - now: A function that returns the current date.
+    ///   - credentials: A function that returns the credentials. It is called when credentials are first needed, have
+    ///     expired, or were rejected, but never concurrently for one bucket.
     /// - Throws: ``SourceError`` if endpoint and name do not form a valid URL.
     public init(
         _ name: String, region: String, endpoint: URL? = nil, addressing: Addressing = .virtualHost,

@@ -134,7 +134,7 @@ public struct WebDAV: Sendable {
         """
 }
 
-/// The required part of a server's multi-status response (RFC 4918 §14.16).
+/// The part of a server's multi-status response that is needed here (RFC 4918 §14.16).
 ///
 /// Elements are identified by their local names, because prefixes differ between servers. Any input results in a value
 /// or an error, in time proportional to its length.

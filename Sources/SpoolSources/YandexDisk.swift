@@ -4,7 +4,7 @@ public import Spool
 
 /// The files of a Yandex.Disk account as media sources.
 ///
-/// The REST API's `GET /v1/disk/resources/download` returns a URL of a file, which expires
+/// The REST API's `GET /v1/disk/resources/download` returns a temporary URL for a file
 /// (yandex.com/dev/disk/api/reference/content.html). The URL is requested before the first byte, and again when the
 /// server rejects the previous one, even during playback. The cache key of a file is its path.
 public struct YandexDisk: Sendable {
@@ -15,8 +15,8 @@ public struct YandexDisk: Sendable {
     /// Creates a client for the files of an account.
     ///
     /// - Parameters:
-    ///   - token: Returns the account's OAuth token. It is called when a token is first needed, and after the last
-    ///     token was rejected.
+    ///   - token: A function that returns the account's OAuth token. It is called when a token is first needed, and
+    ///     after the last token was rejected.
     ///   - upstream: The transport for requests to the API.
     ///   - service: The base URL of the API.
     public init(

@@ -18,7 +18,7 @@ public final class DigestAuthentication: Sendable {
     ///   - user: The user name.
     ///   - password: The password.
     ///   - url: Any URL of the account. It is requested without credentials to get the challenge.
-    ///   - upstream: The transport for that request.
+    ///   - upstream: The transport for the request.
     public init(user: String, password: String, challengeURL url: URL, upstream: any Upstream) {
         self.user = user
         self.password = password
@@ -40,7 +40,7 @@ public final class DigestAuthentication: Sendable {
         }
     }
 
-    /// Returns a source for media of the account; see ``HeaderProvider/media(at:key:)`` for its parameters.
+    /// Returns a source for media of the account; see ``HeaderProvider/media(at:key:)`` for the parameters.
     public func media(at url: URL, key: CacheKey? = nil) -> MediaSource {
         let share = resolution.share()
         return MediaSource(url: url, key: key) { [user, password] reason in

@@ -36,9 +36,10 @@ public final class HeaderProvider: Sendable {
     /// Creates an account with the fields that `resolve` returns.
     ///
     /// - Parameters:
-    ///   - now: Returns the current date, to check the expiration.
-    ///   - resolve: Returns the fields. It is called when fields are first needed, have expired or were rejected, but
-    ///     never concurrently. An error ends playback, unless the network connection was lost (see `MediaSource`).
+    ///   - now: A function that returns the current date, to check the expiration.
+    ///   - resolve: A function that returns the fields. It is called when fields are first needed, have expired or were
+    ///     rejected, but never concurrently. An error ends playback, unless the network connection was lost (see
+    ///     `MediaSource`).
     public init(
         now: @escaping @Sendable () -> Date = { Date() },
         resolve: @escaping @Sendable (MediaSource.ResolutionReason) async throws -> Fields
@@ -64,8 +65,8 @@ public final class HeaderProvider: Sendable {
     /// - Parameters:
     ///   - url: The URL that the player uses, which identifies the media.
     ///   - key: See ``media(at:key:)``.
-    ///   - resolve: Returns the URL of the media. It is called for each resolution, with the current fields of the
-    ///     account.
+    ///   - resolve: A function that returns the URL of the media. It is called for each resolution, with the current
+    ///     fields of the account.
     public func media(
         named url: URL, key: CacheKey? = nil,
         resolve: @escaping @Sendable (AuthenticatedClient) async throws -> ResolvedRequest
@@ -84,8 +85,8 @@ extension HeaderProvider {
     /// - Parameters:
     ///   - token: The first token, or `nil` to get it from `refresh`.
     ///   - expiration: The time at which `token` expires.
-    ///   - now: Returns the current date, to check the expiration.
-    ///   - refresh: Returns a new token and its expiration.
+    ///   - now: A function that returns the current date, to check the expiration.
+    ///   - refresh: A function that returns a new token and its expiration.
     public static func bearer(
         _ token: String? = nil, expiration: Date? = nil, now: @escaping @Sendable () -> Date = { Date() },
         refresh: @escaping @Sendable () async throws -> (token: String, expiration: Date?)
