@@ -3,7 +3,7 @@ import Spool
 import SpoolOrigin
 import Synchronization
 
-/// A scripted body that delivers at most as many bytes as the test has allowed.
+/// A scripted body that delivers at most the number of bytes that the test has allowed.
 ///
 /// Only one consumer may wait at a time. Each change (an allowance, a release, the end of a pause, a failure) resumes
 /// the consumer, which then checks the state again.
