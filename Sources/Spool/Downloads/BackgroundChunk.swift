@@ -25,7 +25,7 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
 
     /// Parses the text of ``identifier``. Returns `nil` for other text.
     init?(identifier: String) {
-        // Transfers that another build has started may have another form of text.
+        // Transfers that another build has started may have identifiers in another format.
         guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Other text.
             chunk.lower >= 0, chunk.lower < chunk.upper, chunk.upper <= chunk.length,
             chunk.length <= Block.offsetLimit, CacheKey(rawValue: chunk.keyHash) != nil
@@ -100,9 +100,9 @@ struct ReceivedChunk: Sendable {
         self.head = head
     }
 
-    /// Checks that the response is exactly the requested range of the stored version.
+    /// Checks that the response contains exactly the requested range of the stored version.
     ///
-    /// - Throws: `CacheError`, whose message is the cause, without the URL.
+    /// - Throws: `CacheError`, whose message states the cause, without the URL.
     func check(against stored: StoredVersion) throws(CacheError) {
         let status = head.status.code
         guard status == 206 else {
@@ -132,8 +132,8 @@ struct ReceivedChunk: Sendable {
     }
 }
 
-/// A transport that delivers a received file instead of a response from the origin, for requests for its version and
-/// range.
+/// A transport that responds with the bytes of a received file instead of requesting them from the origin. It supports
+/// only requests for the version and range of that file.
 struct ReceivedChunkUpstream: Upstream {
     private static let pieceSize: Int64 = 256 << 10
 

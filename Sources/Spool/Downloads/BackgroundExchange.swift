@@ -5,9 +5,9 @@ import HTTPTypes
 import SpoolStorage
 
 /// One exchange between the downloads of a cache and a background session. It stores received files, and starts
-/// transfers of missing ranges.
+/// transfers for missing ranges.
 ///
-/// It does not fetch bytes, except the first block of media whose download was not started.
+/// It does not fetch bytes, except the first block of media whose download has not started.
 struct BackgroundExchange: Sendable {
     private let downloads: Downloads
     private let session: any BackgroundTransferSession
@@ -26,7 +26,7 @@ struct BackgroundExchange: Sendable {
         let members = try await members()
         work.isHandedOver = true
         var running = 0
-        // The app's own downloads continue if no transfer was started.
+        // The cache's own downloads continue if no transfer is running.
         defer { if running == 0 { work.isHandedOver = false } }
         await waitUntilIdle()
         let known = try await adopt(members, &report)
@@ -104,14 +104,15 @@ struct BackgroundExchange: Sendable {
         await cache.resources.waitUntilClosed()
     }
 
-    /// Returns the stored version of a resource. Returns `nil` if there is none, or if the origin now has another one.
+    /// Returns the stored version of a resource. Returns `nil` if there is none, or if the origin now has another
+    /// version.
     private func version(of member: Member) async throws -> Lease? {
         guard let lease = try await cache.store.lease(member.item.key) else { return nil }
         guard lease.generation.storedFreshness?.isSuperseded != true else { return nil }
         return lease
     }
 
-    /// Requests the first block of a resource, unless a part of it is stored.
+    /// Requests the first block of a resource, unless part of the resource is stored.
     private func start(_ member: Member) async throws {
         guard let source = member.source else { return }
         if let lease = try await version(of: member) { return lease.end() }
@@ -157,7 +158,7 @@ struct BackgroundExchange: Sendable {
             throw member.error(.incomplete, "the origin sent no strong validator")
         }
         guard version.contentEncoding == nil else { throw member.error(.incomplete, "its bytes are encoded") }
-        // A variant has its own key, and is not a member.
+        // A variant has its own key, and is not a member of the set.
         guard cache.freshness != .http || lease.generation.storedFreshness?.matches([:]) != false else {
             throw member.error(.incomplete, "its bytes depend on header fields")
         }
@@ -171,8 +172,8 @@ struct BackgroundExchange: Sendable {
 
     /// Returns the request for a resource, without a range, and with the current header fields of its source.
     ///
-    /// A request for one byte is sent first. If the origin ignored its range, every transfer would receive the whole
-    /// resource.
+    /// A request for one byte is sent first. If the origin ignores its range, an error is thrown, because every
+    /// transfer would receive the whole resource.
     private func request(for chunk: BackgroundChunk, of member: Member) async throws -> UpstreamRequest {
         guard let source = member.source else { throw member.error(.incomplete, "its source was not recorded") }
         let exchange = OriginExchange(credentials: cache.credentials(of: source), context: cache.context)
@@ -216,7 +217,7 @@ struct BackgroundExchange: Sendable {
     ) async throws -> [BackgroundChunk] {
         var running: [BackgroundChunk] = []
         for transfer in await session.transfers() {
-            // Another build may have started transfers that this one does not understand.
+            // Another build may have started transfers whose identifiers this build can't parse.
             guard let chunk = BackgroundChunk(identifier: transfer.identifier) else { continue }
             let member = members.first { $0.item.key == chunk.key }
             do {
@@ -251,7 +252,7 @@ struct BackgroundExchange: Sendable {
             status: error.httpStatus, key: chunk.key, range: chunk.range, underlying: error.underlying)
     }
 
-    /// Returns the stored version, if the chunk is a part of it.
+    /// Returns the stored version. Throws an error if the chunk is not a part of it.
     private func currentVersion(of chunk: BackgroundChunk, _ member: Member) async throws -> Lease {
         let lease = try await version(of: member)
         let current = lease?.generation.resourceVersion

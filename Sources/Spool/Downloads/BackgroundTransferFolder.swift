@@ -7,7 +7,7 @@ import Synchronization
 /// The folder in which a background session keeps received files and their responses, until they are removed.
 ///
 /// It does not track running transfers, and does not check responses. Its operations block. A file counts as received
-/// when it and its response are stored, so a killed process does not leave incomplete files that count.
+/// when both the file and its response are stored, so files that a killed process left incomplete do not count.
 package final class BackgroundTransferFolder: Sendable {
     /// The response to one transfer. It contains neither cookies nor the URL.
     private struct Response: Codable {
@@ -20,7 +20,7 @@ package final class BackgroundTransferFolder: Sendable {
     /// The errors of transfers in this process.
     private let failures = Mutex<[String: any Error]>([:])
 
-    /// Creates a folder at a URL, and deletes incomplete files from previous launches.
+    /// Opens or creates the folder at a URL, and deletes incomplete files from previous launches.
     ///
     /// - Throws: The system's error, if the folder can't be created.
     package init(_ folder: URL) throws {
@@ -61,7 +61,7 @@ package final class BackgroundTransferFolder: Sendable {
 
     /// The transfers that have finished or failed, in any order.
     package var transfers: [BackgroundTransfer] {
-        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // Treated as no files.
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // An error counts as no files.
         let received = (names ?? []).filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }
@@ -90,7 +90,8 @@ package final class BackgroundTransferFolder: Sendable {
         delete(name + Self.responseSuffix)
     }
 
-    /// Returns a file name. It does not contain the identifier itself, which may contain any text from an origin.
+    /// Returns the file name for a transfer. It does not contain the identifier itself, which may contain any text from
+    /// an origin.
     private static func name(of identifier: String) -> String { CacheKey(identifier).hash }
 
     private func url(_ name: String) -> URL { folder.appendingPathComponent(name) }

@@ -19,8 +19,7 @@ public protocol BackgroundTransferSession: Sendable {
     /// Returns all transfers that were not removed, including those of previous launches.
     func transfers() async -> [BackgroundTransfer]
 
-    /// Cancels a transfer that is running, and deletes the file of one that has finished. Does nothing if there is no
-    /// such transfer.
+    /// Cancels a running transfer, or deletes the file of a finished one. Does nothing if there is no such transfer.
     func remove(_ identifier: String) async
 }
 
@@ -87,6 +86,6 @@ public struct BackgroundTransferReport: Sendable {
     /// The reasons why received files were discarded, or why transfers failed. Each error names the media and the
     /// range. The app fetches these bytes.
     public internal(set) var discarded: [CacheError] = []
-    /// The reasons why media was not handed over. Only the app can download it.
+    /// The reasons why media was not handed over. Only the app can download this media.
     public internal(set) var notHandedOver: [CacheError] = []
 }

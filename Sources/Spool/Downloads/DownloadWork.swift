@@ -3,7 +3,7 @@ import Synchronization
 
 /// The running downloads of a cache in this process. Each resource is downloaded once, even if it is in several sets.
 ///
-/// It retains its preloader, and thereby the cache, only while downloads are running.
+/// This object retains its preloader, and thereby the cache, only while downloads are running.
 final class DownloadWork: CacheWork {
     private struct State {
         var running: [CacheKey: Preload] = [:]
@@ -22,7 +22,7 @@ final class DownloadWork: CacheWork {
     private static let maximumConcurrentDownloads = 1
 
     private let state = Mutex(State())
-    /// The signal of changes to the state of a set.
+    /// The signal for changes to the state of any set.
     let changes = ChangeSignal()
 
     /// Starts the download of a resource, unless it is already running.
@@ -61,7 +61,7 @@ final class DownloadWork: CacheWork {
     }
 
     private func ended(_ preload: Preload, _ key: CacheKey) {
-        // Released after unlocking, because this may be the last reference to the cache.
+        // The preloader is released after unlocking, because it may hold the last reference to the cache.
         let previous = state.withLock { state -> Preloader? in
             guard state.running[key] === preload else { return nil }
             state.running[key] = nil
@@ -72,7 +72,7 @@ final class DownloadWork: CacheWork {
         withExtendedLifetime(previous) {}
     }
 
-    /// Returns the running download of a key.
+    /// Returns the running download for a key; `nil` if there is none.
     func running(_ key: CacheKey) -> Download? {
         guard let preload = state.withLock({ $0.running[key] }), !preload.state.phase.isFinal else { return nil }
         return Download(key: key, preload: preload)
@@ -87,7 +87,7 @@ final class DownloadWork: CacheWork {
         return DownloadSet.Item(record, failure, preload?.state)
     }
 
-    /// Cancels the download of a key that is no longer in any set.
+    /// Cancels the download for a key that is no longer in any set.
     func cancel(_ key: CacheKey) {
         let preload = state.withLock { state in
             state.failures[key] = nil
@@ -169,7 +169,7 @@ final class DownloadWork: CacheWork {
     /// Checks that the bytes of a download fit in the cache together with the other pinned resources.
     ///
     /// A body of unknown length may be endless. If it exceeds the available space, ``Downloads/resume(_:)`` does not
-    /// start it again. Adding it again does.
+    /// restart the download. Adding the resource again does.
     ///
     /// - Parameters:
     ///   - wanted: The length, or the number of bytes received so far.

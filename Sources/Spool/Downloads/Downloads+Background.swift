@@ -6,9 +6,10 @@ extension Downloads {
     /// background.
     ///
     /// The cache's own downloads stop, and are paused until ``takeBack(from:)``. Files that the session has received
-    /// are stored first. The first block of media that was not started is requested, because its version and length are
-    /// needed. Each missing range is then requested in parts of `chunkSize`, with the current header fields of its
-    /// source. If they expire and the origin rejects a request, the app fetches its bytes later.
+    /// are stored first. If the download of media has not started, its first block is requested, because its version
+    /// and length are needed. Each missing range is then requested in parts of `chunkSize`, with the current header
+    /// fields of its source. If these fields expire and the origin rejects a request, the app fetches the missing bytes
+    /// later.
     ///
     /// Media is not handed over in these cases, and waits for ``takeBack(from:)``:
     ///
@@ -29,7 +30,7 @@ extension Downloads {
     /// - Returns: The stored bytes, the number of started transfers, and the reasons why the other transfers were not
     ///   started.
     /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
-    ///   written. `CancellationError`. Started transfers then continue.
+    ///   written. `CancellationError` if the task is cancelled. Started transfers then continue.
     @discardableResult
     public func handOver(
         to session: any BackgroundTransferSession, chunkSize: Int64 = 8 << 20, maximumTransfers: Int = 64
@@ -40,7 +41,8 @@ extension Downloads {
         }
     }
 
-    /// Takes the downloads back from a background session of the system when the app is active. Also call it at launch.
+    /// Takes the downloads back from a background session of the system when the app is active. Also call this method
+    /// at launch.
     ///
     /// Transfers that have not finished are cancelled. A received file is stored if its response is exactly the
     /// requested range of the stored version, and is otherwise discarded. The cache's own downloads then resume with
@@ -48,7 +50,7 @@ extension Downloads {
     ///
     /// - Returns: The stored bytes, and the reasons for discarded files.
     /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
-    ///   written. `CancellationError`. Received files then stay in the session.
+    ///   written. `CancellationError` if the task is cancelled. Received files then stay in the session.
     @discardableResult
     public func takeBack(from session: any BackgroundTransferSession) async throws -> BackgroundTransferReport {
         let exchange = BackgroundExchange(self, session)

@@ -12,16 +12,16 @@ import Synchronization
 /// for await state in download.states { bar.progress = state.fractionCompleted ?? 0 }
 /// ```
 ///
-/// Sets survive restarts. ``resume(_:)`` fetches their missing ranges; stored bytes are not fetched again. Possible
-/// secrets are not recorded: only the scheme, host and path of a URL are. The query is recorded only on request. Header
-/// fields and resolved requests are never recorded. After a restart, a source that needs them waits until it is added
-/// again.
+/// Sets survive restarts. ``resume(_:)`` fetches their missing ranges; stored bytes are not fetched again. Only the
+/// scheme, host and path of a URL are recorded, because its other parts may contain secrets. The query is recorded only
+/// on request. Header fields and resolved requests are never recorded. After a restart, the download of a source that
+/// needs them waits until the source is added again.
 ///
 /// While iOS suspends the app, its requests fail as if the network were lost. Downloads resume automatically in the
 /// same process, within the limits of `RetryPolicy`. After that, and in a new process, call ``resume(_:)``. To download
-/// meanwhile, call ``handOver(to:chunkSize:maximumTransfers:)`` and ``takeBack(from:)``.
+/// while the app is suspended, use ``handOver(to:chunkSize:maximumTransfers:)`` and ``takeBack(from:)``.
 ///
-/// Like a ``Preloader``, it downloads a playlist as a single file. The methods may be called from any task.
+/// Like a ``Preloader``, this type downloads a playlist as a single file. The methods may be called from any task.
 public struct Downloads: Sendable {
     /// The default set.
     public static let standardSet = "downloads"
@@ -33,18 +33,18 @@ public struct Downloads: Sendable {
     /// stored.
     ///
     /// If the origin does not send a length, the resource is pinned when its body has ended. If more bytes are received
-    /// than fit, as with an endless radio stream, the download ends with `.capacityExceeded`. ``resume(_:)`` does not
-    /// start it again.
+    /// than fit in the cache, as with an endless radio stream, the download ends with `.capacityExceeded`.
+    /// ``resume(_:)`` does not start it again.
     ///
     /// If the set already contains the resource, its download resumes with this source.
     ///
     /// - Parameters:
     ///   - source: The source.
     ///   - set: The name of the set.
-    ///   - remembersQuery: Whether the query of its URL is recorded to resume after a restart. Use it only if the query
-    ///     does not contain secrets.
+    ///   - remembersQuery: Whether the query of the source's URL is recorded, so that the download can resume after a
+    ///     restart. Use this only if the query does not contain secrets.
     /// - Throws: `CacheError`: `.storage` if nothing can be recorded, `.closed`, or `.capacityExceeded` if pinned media
-    ///   is known to leave too little space. If that is found later, ``Download/states`` reports it.
+    ///   is known to leave too little space. If this becomes known later, ``Download/states`` reports the error.
     @discardableResult
     public func add(
         _ source: MediaSource, to set: String = standardSet, remembersQuery: Bool = false
@@ -83,7 +83,7 @@ public struct Downloads: Sendable {
     public func resume(_ set: String? = nil) async throws -> [Download] {
         let store = try await cache.store
         let missing = try await store.downloads.members(of: set).filter { !work.item($0).isComplete }
-        // An item that was removed from the cache in the meantime is pinned again, if it can be started here.
+        // An item that was removed from the cache in the meantime is pinned again, if its download can be started here.
         try await store.downloads.add(missing.filter { $0.source != nil })
         var seen: Set<CacheKey> = []
         return missing.compactMap { record in
@@ -107,7 +107,7 @@ public struct Downloads: Sendable {
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     public func sets() async throws -> [DownloadSet] { try await sets(nil) }
 
-    /// Returns the set of this name; `nil` if there is none.
+    /// Returns the set with this name; `nil` if there is none.
     public func set(_ name: String) async throws -> DownloadSet? { try await sets(name).first }
 
     /// Returns the states of a set: the current one, then the newest one after each change.
@@ -130,7 +130,7 @@ public struct Downloads: Sendable {
 
     /// Removes a media file from a set; see ``release(_:)``.
     ///
-    /// - Returns: Whether the set contained it.
+    /// - Returns: Whether the set contained the media file.
     @discardableResult
     public func remove(_ source: MediaSource, from set: String = standardSet) async throws -> Bool {
         try await remove(cache.key(for: source), from: set)
@@ -156,7 +156,7 @@ public struct Downloads: Sendable {
         return DownloadSet.sets(of: downloads) { DownloadSet.Item($0) }
     }
 
-    /// The work of the cache's downloads.
+    /// The object that runs the cache's downloads.
     var work: DownloadWork {
         cache.core.downloadWork.withLock { held in
             if let work = held as? DownloadWork { return work }
@@ -195,8 +195,8 @@ extension MediaSource {
 
 /// The offline download of one resource, and its progress.
 ///
-/// You need not retain it: a started download continues. To cancel it, remove it from its set with
-/// ``Downloads/remove(_:from:)``.
+/// You need not retain this value, because a started download continues. To cancel the download, remove its source from
+/// all sets with ``Downloads/remove(_:from:)``.
 public struct Download: Sendable {
     /// The cache key of the resource.
     public let key: CacheKey
@@ -211,8 +211,8 @@ public struct Download: Sendable {
     /// The progress: the current state, then the newest one after each change, and the final one last. See
     /// ``Preload/states``.
     ///
-    /// It fails with `.capacityExceeded` if pinned media leaves too little space, and with `.incomplete` if received
-    /// bytes could not be stored.
+    /// The download fails with `.capacityExceeded` if pinned media leaves too little space, and with `.incomplete` if
+    /// received bytes could not be stored.
     public var states: AsyncStream<PreloadState> { preload.states }
 
     /// Waits for the end of the download, and returns the final state. Cancelling the waiting task does not cancel the
