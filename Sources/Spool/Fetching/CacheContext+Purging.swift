@@ -2,7 +2,8 @@ import SpoolStorage
 
 /// The removal of all resources that a selection includes.
 extension CacheContext {
-    /// Returns the keys of the resources whose preloads store a resource; see ``MediaCache/preloadKeys(for:)``.
+    /// Returns the keys of all resources whose preloads store the resource with this key; see
+    /// ``MediaCache/preloadKeys(for:)``.
     func preloadKeys(for key: CacheKey) async throws -> Set<CacheKey> {
         guard let record = try await opening.directory().resource(key) else { return [key] }
         return preloadKeys(for: record)
@@ -25,7 +26,7 @@ extension CacheContext {
         var failures: [CacheError] = []
         for record in try await records(in: selection) {
             do {
-                // A part may be removed already, with its stream.
+                // A part may have been removed already, together with its stream.
                 _ = try await remove(record.key)
                 removed.append(StoredResource(record))
             } catch let error as CacheError {

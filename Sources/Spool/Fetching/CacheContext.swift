@@ -81,16 +81,16 @@ final class CacheContext: Sendable {
     /// Whether responses with any status are stored, without distinguishing web pages and errors from media.
     var keepsAnyResponse: Bool { configuration.storesEveryStatus && configuration.freshness == .http }
 
-    /// The rule by which bytes of several responses are combined.
+    /// The rule for combining the bytes of several responses.
     var combiningRule: CombiningRule { configuration.freshness == .immutable ? .immutable : .strong }
 
-    /// Returns the store, and opens it if it is not open.
+    /// The store, which is opened if it is not open.
     ///
     /// - Throws: `CacheError` with code `.closed` if the cache is closed.
     var store: Store { get async throws { try await opening.store } }
 
     /// Returns the number of bytes beyond a reader's position that may be stored, so that the windows of several
-    /// readers fit into a small capacity. `nil` if there is space for all.
+    /// readers fit into a small capacity. `nil` if the capacity is unlimited.
     func window(in store: Store) -> Int64? {
         store.capacity.map { max($0 / 4, min(1 << 20, configuration.memoryLimit / 4)) }
     }

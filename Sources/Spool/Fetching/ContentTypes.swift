@@ -56,7 +56,8 @@ enum ContentTypes {
         }
         guard bytes.count > 3 else { return false }
         let isMatroska = bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3])
-        // These are a sync word with a layer (MPEG audio) or with a profile (ADTS), and a transport stream.
+        // The next checks are for a sync word with a layer (MPEG audio) or a profile (ADTS), and for a transport
+        // stream.
         let isMPEGAudio = bytes[0] == 0xFF && bytes[1] & 0xE0 == 0xE0 && bytes[2] & 0xF0 != 0xF0
         return isMatroska || isMPEGAudio
             || bytes[0] == 0x47 && bytes[3] & 0x10 != 0 && bytes[1] & 0x80 == 0
@@ -65,7 +66,8 @@ enum ContentTypes {
 
     private static func isText(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { (0x20...0x7E).contains($0) } }
 
-    /// The number of first bytes that are examined. In XML, a long declaration may precede the root element.
+    /// The number of bytes that are examined at the start of a response. In XML, a long declaration may precede the
+    /// root element.
     static let signatureLength = 512
 
     /// Returns whether the bytes are a page, an XML document other than a manifest or subtitles, or JSON.

@@ -22,7 +22,8 @@ public struct MediaCacheConfiguration: Sendable {
     public var encryptionKey: EncryptionKey?
     /// The storage of media bytes. The default, `nil`, means files in the directory, or memory for a cache in memory.
     ///
-    /// After a cache has been closed, its storage may be used by the next cache of the same directory, but by no other.
+    /// After a cache has been closed, its storage may be used by the next cache in the same directory, but by no other
+    /// cache.
     public var byteStore: (any ByteStore)?
     /// Whether stored media may be used without a request to the origin.
     public var freshness = FreshnessPolicy.immutable
@@ -38,13 +39,13 @@ public struct MediaCacheConfiguration: Sendable {
     /// response has no known end, or contains more bytes than `ReadAheadPolicy.maximumRequestSize`, and its origin does
     /// not support range requests. An endless stream would otherwise keep its connection from other readers.
     public var maximumConnectionsPerOrigin = 8
-    /// The maximum memory of the whole cache, in bytes, for media that the disk can't store. The default is 16 MiB, and
-    /// the minimum is 1 MiB.
+    /// The maximum amount of memory, in bytes, that the whole cache uses for media that the disk can't store. The
+    /// default is 16 MiB, and the minimum is 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
     /// The order in which media is evicted when space is needed.
     public var eviction = EvictionPolicy.standard
     /// The maximum sizes of parts of the cache, such as the media of one host or the media with a ``MediaSource/tag``.
-    /// If several quotas apply to a resource, it counts for the first one.
+    /// If several quotas apply to a resource, the resource counts toward the first one.
     public var evictionQuotas: [EvictionQuota] = []
     /// The number of bytes to leave free on the volume of the directory; 0 for none.
     ///
@@ -59,16 +60,16 @@ public struct MediaCacheConfiguration: Sendable {
     ///
     /// The maximum is 10,000 years. Pinned media is never evicted by age.
     ///
-    /// All ages restart after a sudden change of the clock, because Spool can't know which time is right. They also
-    /// restart if all media in the cache is older than the maximum age when the cache opens. Either the cache was
+    /// All ages restart after a sudden change of the clock, because Spool can't determine which time is right. They
+    /// also restart if all media in the cache is older than the maximum age when the cache opens. Either the cache was
     /// closed for that long, or the clock is wrong.
     public var maximumAge: Duration?
-    /// The time for which a player waits for space on disk. After that, its bytes are held in memory.
+    /// The maximum time for which a player waits for space on disk. After that, the player's bytes are held in memory.
     package var spaceTimeout = Store.Configuration().spaceTimeout
     /// Whether redirects are followed. If not, a redirect counts as a rejection (``CacheError/response``).
     package var followsRedirects = true
     /// Whether responses with any final status, and web pages, are stored if HTTP allows it. Use it for a cache in
-    /// front of a site. It requires ``FreshnessPolicy/http``.
+    /// front of a site. This setting requires ``FreshnessPolicy/http``.
     package var storesEveryStatus = false
     /// Whether a temporary error from the origin (5xx, 429) is returned immediately instead of being retried. Use it
     /// for a proxy, whose clients retry. A response that has started is still continued after an error.

@@ -7,7 +7,7 @@ import Synchronization
 
 /// One open resource: it connects the readers, the transfers, the stored bytes and the events of one cache key.
 ///
-/// There is one for each resource in a cache, which all players share, and one for each reader that needs its own
+/// A cache has one object for each resource, which all players share, and one for each reader that needs its own
 /// response (``MediaResource/separate()``). The store holds the bytes. The scheduler decides what to request and when.
 /// Each ``Transfer`` receives bytes. The types of its properties, such as ``ResourceReaders``, each do one part of the
 /// work.
@@ -36,7 +36,7 @@ final class OpenResource: Sendable {
     }
 
     let key: CacheKey
-    /// Scheme, host and path, for messages.
+    /// The scheme, host and path of the URL, for messages.
     var redactedURL: String { location.redactedURL }
     /// The redacted URL, and the name of the origin; see ``OriginCoordinator``.
     private let location: (redactedURL: String, origin: String)
@@ -156,7 +156,8 @@ final class OpenResource: Sendable {
         }
     }
 
-    /// If the disk was busy, or no file descriptor was free, a second attempt follows.
+    /// Opens the stored version. Tries a second time after a storage error, because the disk may have been busy, or no
+    /// file descriptor was free.
     private func openStored(_ credentials: SourceCredentials) async throws -> Lease? {
         do {
             return try await variants.lease(for: credentials)
@@ -208,6 +209,8 @@ final class OpenResource: Sendable {
     /// the origin has to validate the stored version.
     var contentInformation: ContentInformation? { contentInformation(evenStale: false) }
 
+    /// Returns the content information that is known without a request to the origin, if the length is known.
+    ///
     /// - Parameter evenStale: Whether to use a version that has to be validated. This is for callers that have already
     ///   waited for a validation, so that only later readers need another one.
     func contentInformation(evenStale: Bool) -> ContentInformation? {
@@ -273,17 +276,17 @@ final class OpenResource: Sendable {
     var versionChanges: Int { state.withLock { $0.versionChanges } }
 
     /// Whether the origin's servers seem to have different versions, or send a different validator with each response.
-    /// Parts from them can't be combined, so the whole resource is taken from one response.
+    /// Parts from several responses can't be combined, so the whole resource is taken from one response.
     var versionsDisagree: Bool { versionChanges > 1 }
 
-    /// Counts one more version.
+    /// Counts a change from the version `previous`. Resets the count if that version was not received recently.
     func recordVersionChange(from previous: Generation) {
         let now = context.clock.secondsSince1970()
         let isSoon = previous.storedFreshness?.receivedAt.map { now - $0 <= Self.disagreementTime } ?? true
         state.withLock { $0.versionChanges = isSoon ? $0.versionChanges + 1 : 0 }
     }
 
-    /// The time after which another version is a change, rather than a disagreement of the origin's servers, in
+    /// The time after which another version is a change, rather than a disagreement among the origin's servers, in
     /// seconds.
     private static let disagreementTime: Int64 = 600
 
@@ -345,8 +348,8 @@ final class OpenResource: Sendable {
         if hasChanged { send(.completed) }
     }
 
-    /// Records a failure to read bytes that counted as stored. The store reports the bytes that it has discarded. All
-    /// other missing bytes then count as missing.
+    /// Records a failure to read bytes that counted as stored. The store reports the bytes that it has discarded. Other
+    /// bytes of the range that are not stored count as missing from now on.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.storedRanges.contains(range) { return }
         state.withLock { $0.isComplete = false }
@@ -386,7 +389,7 @@ final class OpenResource: Sendable {
 
     // MARK: - Closing
 
-    /// Ends all readers, including those that wait for their opening. Called once, when the cache closes.
+    /// Ends all readers, including those that are still being opened. This is called once, when the cache closes.
     func endReaders() {
         scheduler.endReaders()
         waits.end()

@@ -13,7 +13,7 @@ final class OpenResources: Sendable {
     /// The identity of an open resource.
     ///
     /// Under ``FreshnessPolicy/http``, two sources with different header fields may receive different bytes under one
-    /// key (RFC 9111 §4.1). Each then has its own resource.
+    /// key (RFC 9111 §4.1). Each source then has its own resource.
     struct Identity: Hashable, Sendable {
         var key: CacheKey
         var fields: [String] = []
@@ -38,7 +38,7 @@ final class OpenResources: Sendable {
             return identity
         }
 
-        /// The identity of the first resource.
+        /// The same identity for the first attempt.
         fileprivate var first: Self {
             var identity = self
             identity.attempt = 0
@@ -134,8 +134,8 @@ final class OpenResources: Sendable {
         return found
     }
 
-    /// Releases a resource. After its last holder has released it, it stores the bytes of transfers that are nearly
-    /// done, and closes.
+    /// Releases a resource. After the last holder has released the resource, it stores the bytes of transfers that are
+    /// nearly done, and closes.
     func release(_ identity: Identity) {
         state.withLock { state in
             guard var entry = state.entries[identity] else { return }

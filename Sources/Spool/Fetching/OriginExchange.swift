@@ -3,8 +3,8 @@ import HTTPTypes
 import SpoolScheduling
 import SpoolStorage
 
-/// The sender of one source's requests to its origin: the requests of transfers, for lengths, and before imports. It
-/// also sends clients' requests that bypass the cache.
+/// The sender of one source's requests to its origin: requests by transfers, requests for lengths, and requests before
+/// imports. It also sends clients' requests that bypass the cache.
 ///
 /// It resolves the source's credentials, takes one of the origin's connections, records a loss of the network, and
 /// describes errors. It does not decide what to request, and does not evaluate responses.
@@ -41,7 +41,7 @@ struct OriginExchange: Sendable {
         let fields = resolved.request.headerFields
         var request = UpstreamRequest(url: resolved.request.url, headerFields: fields)
         request.followsRedirects = context.configuration.followsRedirects
-        // If clients follow redirects themselves, they also have their own cookies.
+        // If clients follow redirects themselves, they also manage their own cookies.
         request.cookies = request.followsRedirects ? credentials.source.cookies : nil
         request.headerFields[.acceptEncoding] = "identity"
         if request.url != credentials.source.url {

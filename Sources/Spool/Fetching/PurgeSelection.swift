@@ -4,9 +4,9 @@ import SpoolStorage
 
 /// A selection of stored resources to remove.
 package enum PurgeSelection: Sendable, Hashable {
-    /// All resources whose URL starts with this text. It has a scheme, a host and a path.
+    /// All resources whose URL starts with this text. The text has a scheme, a host and a path.
     case prefix(String)
-    /// All resources whose origin gave them this tag, in `Surrogate-Key` or `Cache-Tag`.
+    /// All resources to which their origin assigned this tag, in `Surrogate-Key` or `Cache-Tag`.
     case tag(String)
 
     /// Creates the selection of the resources below a URL.

@@ -18,8 +18,8 @@ struct RateMeter {
         return take()
     }
 
-    /// Returns the last sample when the body has ended. It is `nil` if the number of bytes is so small that the time
-    /// depends on the machine instead of the network.
+    /// Returns the last sample when the body has ended. It is `nil` if there are so few bytes that the time depends
+    /// more on the machine than on the network.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil
     }

@@ -88,9 +88,9 @@ struct ResourceHeaders {
 
 /// The last response of a resource, created from the description of a version, and its cookies.
 ///
-/// Cookies are not stored with a response. They belong to the client that caused the response. It does not need a
-/// separate response if it receives them here. They are returned once, within a short time, and only for a source with
-/// the same header fields.
+/// Cookies are not stored with a response, because they belong to the client that caused the response. A client that
+/// receives them here does not need a separate response. The cookies are returned once, within a short time, and only
+/// for a source with the same header fields.
 final class LastResponse: Sendable {
     private struct State {
         var created: (description: GenerationDescription, response: StoredResponse)?

@@ -3,7 +3,7 @@ import HTTPRanges
 import SpoolScheduling
 import SpoolStorage
 
-/// The readers of one resource. It opens and closes them, and returns the bytes that they may read next.
+/// The readers of one resource. This type opens and closes them, and returns the bytes that they may read next.
 ///
 /// It does not read bytes. ``MediaReader`` reads them from the version that it receives here.
 struct ResourceReaders {
@@ -60,7 +60,7 @@ struct ResourceReaders {
     /// Returns the version if all of `range` is stored and may be used without a request to the origin. Otherwise
     /// returns `nil`.
     ///
-    /// It is for a reader that needs only these bytes, and therefore need not be opened.
+    /// This is for a reader that needs only these bytes, and therefore need not be opened.
     func leaseIfStored(_ range: Range<Int64>, opening: Int) -> Lease? {
         guard !scheduler.isClosed, resource.freshness.use(opening, from: range.lowerBound) == .fresh else { return nil }
         let lease = scheduler.lease(having: range)

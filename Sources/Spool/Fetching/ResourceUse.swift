@@ -1,7 +1,7 @@
 import SpoolStorage
 import Synchronization
 
-/// The properties that sources give a resource, and the record of its uses in the store.
+/// The properties that sources assign to a resource, and the record of its uses in the store.
 final class ResourceUse: Sendable {
     private struct State {
         /// The key of the stored variant. `nil` before it is known.
@@ -32,7 +32,7 @@ final class ResourceUse: Sendable {
     /// The presentation that the resource is a part of, according to its last source.
     var presentation: CacheKey? { state.withLock { $0.presentation } }
 
-    /// Records the properties that the source of a player gives the resource.
+    /// Records the properties that the source of a player assigns to the resource.
     func note(_ source: MediaSource) {
         guard source.presentation != nil || source.evictsAfterPlayback || source.tag != nil else { return }
         state.withLock { state in

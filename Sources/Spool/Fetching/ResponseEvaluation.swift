@@ -29,7 +29,7 @@ struct ResponseEvaluation {
     /// The start of the body; empty if the headers show whether it is media.
     let firstBytes: [UInt8]
 
-    /// The consequence of a response for the transfer that requested it.
+    /// The result of the evaluation for the transfer that requested the response.
     enum Verdict {
         /// Bytes of the body are stored. The body starts at `offset`.
         case store(from: Int64, ResponseBody)
@@ -52,7 +52,7 @@ struct ResponseEvaluation {
     ///   current. It is also returned if nothing proves that the bytes belong to the version that readers are
     ///   receiving.
     func run() async throws -> Verdict {
-        // Responses are evaluated one at a time. Otherwise two first transfers could both start the resource. Nothing
+        // Responses are evaluated one at a time. Otherwise two initial transfers could each start a version. Nothing
         // here may call the app, whose resolver may never return.
         try await resource.evaluation.runUnlessCancelled(resource.key) { try await evaluate() }
     }
@@ -76,9 +76,8 @@ struct ResponseEvaluation {
             otherStatus
             ?? PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
-        // The origin responds to a condition with a whole body only if its bytes are not the stored ones, whatever its
-        // validator (RFC 9111 §4.3.3).
-        // A live stream has other bytes, although nothing identifies them.
+        // The origin responds to a condition with a whole body only if the bytes are not the stored ones, regardless of
+        // the validator (RFC 9111 §4.3.3). A live stream has different bytes, even though no validator identifies them.
         let isLive = current.isValidation && current.generation?.mayBeLive == true
         let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision,
@@ -125,7 +124,7 @@ struct ResponseEvaluation {
         let isWhole = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
         if head.status.code == 206, !isWhole, !placement.version.canBeAssembled(under: rule) {
             // The part is a separate version. If it does not contain all bytes that readers want, the whole resource is
-            // requested. If that was requested already, the origin would send the same part again.
+            // requested. If the whole resource was already requested, the origin would send the same part again.
             guard askedFrom != nil else {
                 let reason = "206: a part without a strong validator, but the whole resource was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
@@ -138,7 +137,7 @@ struct ResponseEvaluation {
         if isNew, !isUnproven, let current {
             resource.recordVersionChange(from: current)
             if head.status.code == 206, !isWhole, resource.versionChanges > 0, !servesReaders(placement) {
-                // The next response may be of yet another version, so all bytes are requested together.
+                // The next response may contain yet another version, so all bytes are requested together.
                 abandon(current, "the origin responded with another version", keeping: nil)
                 return .restart
             }
@@ -196,7 +195,7 @@ struct ResponseEvaluation {
     private var rule: CombiningRule { context.combiningRule }
 
     /// Returns whether a response counts as another version only because nothing proves that it belongs to the stored
-    /// one.
+    /// version.
     private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         switch decision {
         case .newGeneration(let placement): placement.isUnproven(against: stored, rule: rule)
@@ -206,7 +205,7 @@ struct ResponseEvaluation {
     }
 
     /// Returns whether a part belongs to a version other than the stored one. If the origin sends each part with a
-    /// different validator, the readers of the stored version must not end.
+    /// different validator, the readers of the stored version must not be ended.
     private func isForeignPart(_ decision: PartialResponse.Decision) -> Bool {
         guard case .newGeneration = decision else { return false }
         return head.status == .partialContent
@@ -219,7 +218,7 @@ struct ResponseEvaluation {
         return scheduler.serves(placement.offset..<end, placement.version.length)
     }
 
-    /// Returns the decision on a response whose status is an error for media, if responses of every status are stored.
+    /// Returns the decision on a response whose status is an error for media, if responses with any status are stored.
     ///
     /// The response becomes a separate version if it is a success or may be used again, but it does not replace media.
     /// A response with media replaces such a version.

@@ -1,8 +1,8 @@
 import Synchronization
 
-/// The counts of the bytes of one resource: those that its origin sent, and those that its readers received.
+/// The counts of one resource's bytes: those that its origin sent, and those that its readers received.
 ///
-/// Its lock is held only while a counter changes, so that readers of stored bytes do not wait for each other here.
+/// The lock is held only while a counter changes, so that readers of stored bytes do not wait for each other here.
 final class ServingRecord: Sendable {
     private let counts = Mutex(TransferStatistics())
     private let unserved: UnservedBytes

@@ -7,7 +7,7 @@ import Synchronization
 final class CacheCore: Sendable {
     let context: CacheContext
     let resources = OpenResources()
-    /// The work of the downloads, or `nil` before the first one.
+    /// The object that runs the downloads, or `nil` before the first download.
     let downloadWork = Mutex<(any CacheWork)?>(nil)
     private let closing = Mutex<Task<Void, Never>?>(nil)
     private let users = Mutex(Users())
@@ -22,7 +22,7 @@ final class CacheCore: Sendable {
 
     init(_ context: CacheContext) { self.context = context }
 
-    /// Adds a cache. Returns `false` if all caches have left.
+    /// Adds a cache. Returns `false` if all caches have been removed.
     fileprivate func join() -> Bool {
         users.withLock { users in
             guard users.count > 0 else { return false }
@@ -33,7 +33,7 @@ final class CacheCore: Sendable {
 
     /// Removes a cache that was closed or released.
     ///
-    /// - Returns: Whether the directory is to be closed, because no cache uses it, and at least one was closed.
+    /// - Returns: Whether the directory is to be closed, because no cache uses it, and at least one of them was closed.
     @discardableResult func leave(closing: Bool) -> Bool {
         users.withLock { users in
             users.count -= 1
@@ -113,8 +113,8 @@ final class SharedCaches: Sendable {
 }
 
 extension MediaCacheConfiguration {
-    /// Returns the names of the values that differ. Functions, instruments and loggers can't be compared, and count as
-    /// equal.
+    /// Returns the names of the values that differ. Functions, instruments and loggers can't be compared, so they count
+    /// as equal.
     func differences(from other: Self) -> [String] {
         let isSameKey = encryptionKey.map { key in other.encryptionKey.map(key.isEqual(to:)) ?? false }
         let isSameStore = byteStore.map { $0 as AnyObject } === other.byteStore.map { $0 as AnyObject }

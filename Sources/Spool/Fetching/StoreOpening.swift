@@ -4,11 +4,11 @@ import Synchronization
 
 /// The store of a cache, which is opened once, when it is first needed.
 ///
-/// For players, opening can't fail: if the directory can't be used, they receive a store that stores nothing. The
+/// For players, opening never fails: if the directory can't be used, they receive a store that stores nothing. The
 /// reason is reported once, and each caller that needs the directory receives it as an error.
 ///
-/// If the directory can't be written, a later use opens it again. The first delay is ``firstRetryTime``. Resources that
-/// are open by then keep the previous store, which is closed with the cache.
+/// If the directory can't be written, it is opened again when it is used later. The first delay is ``firstRetryTime``.
+/// Resources that are open by then keep the previous store, which is closed with the cache.
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store
@@ -19,7 +19,7 @@ final class StoreOpening: Sendable {
         /// The next attempt to open the directory for writing; `nil` if there is none.
         var retry: Retry?
 
-        /// The stores, in the order in which they are closed. They share their open files, which only the new one
+        /// The stores, in the order in which they are closed. They share their open files, to which only the new store
         /// writes.
         var all: [Store] { [store, previous].compactMap { $0 } }
         var edition: Int { previous == nil ? 0 : 1 }
@@ -74,7 +74,7 @@ final class StoreOpening: Sendable {
         self.fallback = fallback
     }
 
-    /// The store, which is opened if necessary. If the directory can't be used, it stores nothing.
+    /// The store, which is opened if necessary. If the directory can't be used, this store stores nothing.
     ///
     /// - Throws: `CacheError` with code `.closed` if the cache is closed.
     var store: Store { get async throws { try await opened(waitsForRetry: false).store } }
@@ -102,7 +102,7 @@ final class StoreOpening: Sendable {
         }
     }
 
-    /// Starts to open the store, if that has not been started.
+    /// Starts to open the store, unless this was done before.
     func begin() { _ = try? started() }  // After a close, there is nothing to open.
 
     /// Prevents further openings. Returns the stores to be closed.
@@ -122,7 +122,7 @@ final class StoreOpening: Sendable {
             switch phase {
             case .reopening(_, let task): _ = await task.value
             case .opening(let task):
-                guard (try? await task.value) != nil else {  // Then no store is open.
+                guard (try? await task.value) != nil else {  // On an error, no store is open.
                     self.phase.withLock { $0 = .closed }
                     return []
                 }
@@ -140,7 +140,7 @@ final class StoreOpening: Sendable {
         }
     }
 
-    /// Starts an opening that is due, and returns the phase after that.
+    /// Starts to open the directory if this is due, and returns the resulting phase.
     private func started() throws -> Phase {
         try phase.withLock { phase in
             switch phase {

@@ -3,7 +3,7 @@ import SpoolScheduling
 
 /// The sending of a transfer's request, which may be repeated once. It does not evaluate the bytes of responses.
 extension Transfer {
-    /// A response, and the form of the request that has received it.
+    /// A response, and the form of the request to which it was received.
     struct Sent {
         var request: UpstreamRequest
         var response: UpstreamResponse
@@ -15,9 +15,10 @@ extension Transfer {
         var rejectsRanges = false
     }
 
-    /// Sends the request. If the origin may have rejected only its form, sends it once more in a simpler form.
+    /// Sends the request. If the origin may have rejected only the form of the request, sends it once more in a simpler
+    /// form.
     ///
-    /// - Parameter startsVersion: Whether there is no version, or it is validated.
+    /// - Parameter startsVersion: Whether there is no version yet, or the request validates the version.
     func sendInAnyForm(
         _ request: UpstreamRequest, startsVersion: Bool, to origin: OriginState, over connection: OriginConnection
     ) async throws -> Sent {
@@ -68,14 +69,15 @@ extension Transfer {
             rejectsRanges: omitsRange && isSuccess && failure.isPermanent)
     }
 
-    /// Sends the request. An origin may accept one connection for each account, and reject it while another one is
-    /// open. The request is then sent once more after the others have ended, or after two seconds.
+    /// Sends the request. An origin may accept only one connection for each account, and reject a request while another
+    /// connection is open. The request is then sent once more after the other connections have ended, or after two
+    /// seconds.
     private func send(
         _ request: UpstreamRequest, to origin: OriginState, over connection: OriginConnection
     ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
         do {
             let response = try await exchange.send(request, to: origin)
-            // An error response of a site is passed on like its other responses.
+            // An error response from a site is passed on like other responses from the site.
             let mayAcceptLater =
                 !context.keepsAnyResponse && start.priority == .playback
                 && [403, 429, 503, 509].contains(response.head.status.code)

@@ -2,17 +2,17 @@ import ByteRanges
 import HTTPRanges
 
 extension Transfer {
-    /// A counter of the bytes of a response's body. It decides where each piece is stored.
+    /// A counter of the bytes in a response body, which decides where each piece is stored.
     ///
-    /// The header fields have already been evaluated. The body is compared with them here.
+    /// The header fields have already been evaluated. Here, the body is compared with their values.
     struct StateMachine: ~Copyable {
         /// The action for a piece of the body.
         enum ChunkAction: Equatable {
             /// Store `count` bytes after the first `skip` bytes of the piece at `offset`.
             case store(skip: Int, count: Int, at: Int64)
-            /// The whole piece is before the first byte to store.
+            /// Skip the whole piece, because it is before the first byte to store.
             case skip
-            /// The rest is not needed, or is longer than the header fields state.
+            /// Stop, because the rest of the body is not needed, or is longer than the header fields state.
             case stop
         }
 
@@ -32,7 +32,7 @@ extension Transfer {
         let end: Int64?
         /// The offset of the first byte to store.
         let firstStoredOffset: Int64
-        /// Whether the end of a piece was skipped, so that the next one does not belong at ``position``.
+        /// Whether the end of a piece was skipped, so that the next piece does not start at ``position``.
         private var isCut = false
 
         /// - Parameters:

@@ -8,8 +8,8 @@ import SpoolStorage
 /// One request to the origin, from its first header field to its last stored byte.
 ///
 /// It runs as one task on the blocking executor, so that the thread that receives bytes also writes them. Before each
-/// piece, it needs permission from the scheduler. It reports stored bytes and its end, and does not make decisions
-/// about other bytes.
+/// piece, it needs permission from the scheduler. It reports stored bytes and the end of the request, and does not make
+/// decisions about other bytes.
 struct Transfer {
     let start: TransferStart
     let resource: OpenResource
@@ -142,7 +142,8 @@ struct Transfer {
             if length == nil, asksWithoutRange(request, evenAfterPart: isFirst) || appliesToAnyVersion(request) {
                 return .restart
             }
-            // An empty file's headers are requested without a range, because no range of it can be satisfied.
+            // An empty file's headers are requested without a range, because no range of an empty file can be
+            // satisfied.
             if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
@@ -184,8 +185,8 @@ struct Transfer {
 
     /// Whether a response has the `Content-Encoding` of a compression, although its bytes are uncompressed media.
     ///
-    /// Bytes from the middle do not show that. They are like those from the start, which have been stored with the same
-    /// label.
+    /// Bytes from the middle do not show this. They are treated like the bytes from the start, which have been stored
+    /// with the same label.
     private func isMislabeled(_ head: HTTPResponse, startingWith firstBytes: [UInt8]) -> Bool {
         guard !context.keepsAnyResponse, ResourceVersion.isCompressed(head.headerFields) else { return false }
         if !firstBytes.isEmpty { return ContentTypes.isMedia(firstBytes) }
@@ -195,8 +196,8 @@ struct Transfer {
         return ResourceVersion.isCompressed(fields)
     }
 
-    /// Takes one of the origin's connections. The connection of a preload counts as a player's as soon as a player
-    /// waits for its bytes.
+    /// Takes one of the origin's connections. The connection of a preload counts as a player's connection as soon as a
+    /// player waits for the bytes of this transfer.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
         guard start.priority == .preload else { return try await exchange.connect(to: origin, as: .playback) }
         if let connection = origin.connectIfAvailable(.preload) { return connection }
@@ -240,7 +241,7 @@ struct Transfer {
 
     /// Returns whether to request the whole resource, because the origin does not send usable parts.
     ///
-    /// - Parameter evenAfterPart: Whether to do so even if the origin has sent a usable part.
+    /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has sent a usable part.
     private func asksWithoutRange(_ request: UpstreamRequest, evenAfterPart: Bool = false) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
         return scheduler.requestsWholeResource(evenAfterPart: evenAfterPart)
@@ -351,7 +352,7 @@ struct Transfer {
                     scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
                 }
                 // Reading the end of the body returns the connection.
-                _ = try? await body.next()  // If it fails, all bytes were received nevertheless.
+                _ = try? await body.next()  // Even if it fails, all bytes were received.
                 return .ended
             }
         }

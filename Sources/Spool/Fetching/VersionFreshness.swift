@@ -11,7 +11,7 @@ final class VersionFreshness: Sendable {
     private struct State {
         /// The freshness of the stored response. `nil` if it is not known.
         var stored: StoredFreshness?
-        /// The elapsed time at which the origin last confirmed or sent the version, and the last opening to which that
+        /// The elapsed time at which the origin last confirmed or sent the version, and the last opening to which this
         /// applies.
         var validated: (at: Duration, opening: Int)?
         /// The number of times that the resource has been opened.
@@ -28,14 +28,14 @@ final class VersionFreshness: Sendable {
     private let clock: CacheClock
     /// The value of ``StoredFreshness/asker`` for the requests of this resource.
     let asker: String?
-    /// Returns whether the current version may be live.
+    /// A function that returns whether the current version may be live.
     private let mayBeLive: @Sendable () -> Bool
     private let state = Mutex(State())
 
     /// - Parameters:
     ///   - request: The header fields of the requests, if other users may receive their responses. Otherwise `nil`.
-    ///   - mayBeLive: Returns whether the current version may be live, so that a later opening must not use its bytes.
-    ///     The default returns `false`.
+    ///   - mayBeLive: A function that returns whether the current version may be live, so that a later opening must not
+    ///     use its bytes. The default function returns `false`.
     init(
         _ policy: FreshnessPolicy, _ clock: CacheClock, sharing request: HTTPFields? = nil,
         mayBeLive: @escaping @Sendable () -> Bool = { false }
@@ -51,7 +51,7 @@ final class VersionFreshness: Sendable {
     /// The number of openings to which a request that is sent now applies. `nil` for all openings before its response,
     /// because all requests are those of one user.
     ///
-    /// An opening of another request may use the response only if it is fresh (RFC 9111 §4).
+    /// An opening for another request may use the response only if the response is fresh (RFC 9111 §4).
     var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
 
     /// Counts one more opening.
@@ -69,7 +69,7 @@ final class VersionFreshness: Sendable {
     /// - Parameters:
     ///   - opening: The number of the player's opening.
     ///   - demand: The request directives of the client.
-    ///   - start: The first byte to use. Only from byte 0 on, a live stream has to be received again.
+    ///   - start: The first byte to use. A live stream has to be received again only if this is byte 0.
     func use(_ opening: Int, _ demand: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {
         if policy == .immutable, start > 0 || !mayBeLive() { return .fresh }
         let now = clock.elapsed()
@@ -130,7 +130,7 @@ final class VersionFreshness: Sendable {
         }
     }
 
-    /// Records the start of a revalidation in the background. Returns `false` if one is in progress.
+    /// Records the start of a revalidation in the background. Returns `false` if a revalidation is already in progress.
     func beginRevalidation() -> Bool {
         state.withLock { state in
             defer { state.isRevalidating = true }

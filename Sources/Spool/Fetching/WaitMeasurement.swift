@@ -25,7 +25,7 @@ struct WaitMeasurement {
         resource.context.traffic.count(waiting: 1)
     }
 
-    /// Ends the wait. It must be called once.
+    /// Ends the wait. This must be called exactly once.
     func end() {
         let context = resource.context
         context.traffic.count(waiting: -1)
