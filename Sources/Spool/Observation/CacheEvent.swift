@@ -9,7 +9,7 @@ public struct CacheEvent: Sendable {
     public enum Kind: Sendable {
         /// A request for this byte range was sent; a `nil` upper bound means the end.
         case requested(lower: Int64, upper: Int64?)
-        /// Bytes of this range were stored and are readable.
+        /// The bytes in this range were stored and are readable.
         case stored(Range<Int64>)
         /// A transfer was cancelled before its end because no reader needed it.
         case requestCancelled(at: Int64)
@@ -58,7 +58,7 @@ extension CacheEvent.Kind {
     }
 }
 
-/// The current activity of a cache, and its counts since it was created, for statistics and pages that show it.
+/// The current activity of a cache, and its counts since it was created, for statistics and status pages.
 package struct CacheActivity: Sendable {
     /// A current request to an origin.
     package struct RunningTransfer: Sendable, Hashable {
@@ -66,9 +66,9 @@ package struct CacheActivity: Sendable {
         package var id: Int
         /// The key under which the received bytes are stored.
         package var key: CacheKey
-        /// Scheme, host and path.
+        /// The scheme, host and path.
         package var redactedURL: String
-        /// The start of the request, and its next byte.
+        /// The offsets of the first requested byte and of the next byte to receive.
         package var start: Int64
         package var position: Int64
         /// The end; `nil` for the end of the origin's response.

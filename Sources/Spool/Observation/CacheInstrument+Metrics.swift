@@ -13,7 +13,7 @@ extension CacheInstrument {
     }
 }
 
-/// The engine's counters, meters and timers.
+/// The counters, meters and timers for the events of a cache.
 private struct CacheMetrics: Sendable {
     private let readers: Meter
     private let transfers: Meter

@@ -2,7 +2,7 @@ import SpoolScheduling
 
 /// A receiver of a cache's events as they happen, for monitoring or profiling.
 ///
-/// `metrics` counts them for swift-metrics, with the package trait `Metrics`. `signposts` shows them in Xcode's
+/// `metrics` counts events for swift-metrics, with the package trait `Metrics`. `signposts` shows events in Xcode's
 /// Instruments, on Apple platforms.
 ///
 /// ```swift
@@ -28,7 +28,7 @@ struct CacheInstruments: Sendable {
     /// Whether there are no instruments.
     var isEmpty: Bool { all.isEmpty }
 
-    /// Passes an event to all instruments. It is created only if there are any.
+    /// Passes an event to all instruments. The event is created only if there are instruments.
     func note(_ moment: @autoclosure () -> InstrumentEvent) {
         guard !all.isEmpty else { return }
         let moment = moment()
@@ -49,8 +49,8 @@ enum InstrumentEvent: Sendable {
     case readerClosed
     /// A player received the first bytes for a reader.
     ///
-    /// - `isStored`: Whether no request was needed, because they were delivered before, or were stored when the
-    ///   resource was opened.
+    /// - `isStored`: Whether no request was needed, because the bytes had been delivered before, or were stored when
+    ///   the resource was opened.
     case firstBytes(after: Duration, isStored: Bool, redactedURL: String)
     /// Bytes were delivered to a reader, `stored` of them from the cache.
     case served(bytes: Int64, stored: Int64)

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A signal that wakes the tasks waiting for a change. Changes while no task waits are treated as one.
+/// A signal that wakes the tasks waiting for a change. Several changes while no task waits are treated as one change.
 final class ChangeSignal: Sendable {
     private struct State {
         var version: UInt64 = 0
@@ -49,7 +49,7 @@ final class ChangeSignal: Sendable {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let mayWait = state.withLock { state in
-                    // A cancellation before this point has found no waiter to wake.
+                    // A cancellation before this point did not find a waiter to wake.
                     guard state.version <= version, !state.isFinished, !Task.isCancelled else { return false }
                     state.waiters[number] = continuation
                     return true

@@ -42,7 +42,7 @@ final class EventHub: Sendable {
         return AsyncStream { await queue.next() }
     }
 
-    /// Returns future events of the selected resources; `nil` for all events.
+    /// Returns a queue of future events.
     func listen(_ isMeant: (@Sendable (CacheKey?) -> Bool)? = nil, includesStored: Bool = true) -> EventQueue {
         let id = state.withLock { state in
             state.nextID += 1
@@ -74,7 +74,7 @@ final class EventHub: Sendable {
         log(event)
     }
 
-    /// Passes on an event of the store.
+    /// Passes on an event from the store.
     func send(_ event: StoreEvent) {
         switch event {
         case .evicted(let key, let url, let bytes): send(.evicted(bytes: bytes), key: key, redactedURL: url)
@@ -154,7 +154,7 @@ final class EventQueue: Sendable {
         signal.change()
     }
 
-    /// Delivers the waiting events, then the end.
+    /// Ends the queue. The waiting events are still delivered.
     func finish() { signal.finish() }
 
     /// Returns the next event; `nil` at the end, and if the task is cancelled.

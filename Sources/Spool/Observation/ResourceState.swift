@@ -5,7 +5,7 @@ public import SpoolStorage
 public struct ResourceState: Sendable, Equatable {
     /// The ranges that can be read without a request to the origin.
     public var storedRanges: ByteRangeSet
-    /// The length of the resource in bytes; `nil` before a response contains it.
+    /// The length of the resource in bytes; `nil` before a response states it.
     public var length: Int64?
     /// The last error that waiting readers received. `nil` after bytes are received again.
     public var failure: CacheError?
@@ -28,7 +28,7 @@ public struct ResourceState: Sendable, Equatable {
     /// Whether every byte is stored.
     public var isComplete: Bool { length.map { storedRanges.contains(0..<$0) } ?? false }
 
-    /// Returns whether both show the same state.
+    /// Returns whether both values describe the same state.
     public static func == (left: ResourceState, right: ResourceState) -> Bool {
         left.length == right.length && left.storedRanges == right.storedRanges
             && left.failure?.code == right.failure?.code && left.failure?.message == right.failure?.message

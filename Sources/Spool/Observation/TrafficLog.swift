@@ -5,8 +5,8 @@ import Synchronization
 
 /// The newest requests to origins and waits of readers, for pages that show why playback was slow.
 ///
-/// It does not record reads of stored bytes. Only transfers, readers that had to wait, and evictions use its lock, and
-/// none of them for each chunk. It may be used from any thread.
+/// It does not record reads of stored bytes. The lock is used only by transfers, by readers that had to wait, and by
+/// evictions, and not for each chunk. It may be used from any thread.
 package final class TrafficLog: Sendable {
     /// The maximum number of entries of each kind.
     package static let limit = 1000
@@ -23,7 +23,7 @@ package final class TrafficLog: Sendable {
         var waits = RecentItems<ReaderWait>(limit: TrafficLog.limit)
         var evictions = RecentItems<EvictedRange>(limit: TrafficLog.limit)
         var evicted: [CacheKey: ByteRangeSet] = [:]
-        /// The keys of `evicted`, the last recorded one last.
+        /// The keys of `evicted`, in the order in which they were last recorded.
         var evictedKeys: [CacheKey] = []
     }
 
@@ -91,13 +91,13 @@ package final class TrafficLog: Sendable {
 
     // MARK: - Queries
 
-    /// Returns the newest requests for some resources, the newest first.
+    /// Returns the most recent requests for the resources with these keys, newest first.
     package func requests(for keys: Set<CacheKey>, limit: Int) -> [OriginRequestRecord] {
         let found = state.withLock { $0.requests.newest(limit) { keys.contains($0.key) } }
         return found.map(\.record)
     }
 
-    /// Returns the newest waits for bytes of some resources, the newest first.
+    /// Returns the most recent waits for bytes of the resources with these keys, newest first.
     package func waits(for keys: Set<CacheKey>, limit: Int) -> [ReaderWait] {
         state.withLock { $0.waits.newest(limit) { keys.contains($0.key) } }
     }
@@ -134,7 +134,7 @@ package struct OriginRequestRecord: Sendable {
     /// The status of the response, or `nil` before there is one.
     package var status: Int?
     package var date: Date
-    /// The time until the first byte of the body, in seconds, or `nil` before it.
+    /// The time until the first byte of the body, in seconds, or `nil` before that byte.
     package var firstByteSeconds: Double?
     /// The duration in seconds, or `nil` while the request is running.
     package var seconds: Double?
@@ -181,7 +181,7 @@ final class RunningRequest: Sendable {
     private let byteCount = Atomic<Int64>(0)
     /// The status, or 0 before the response.
     private let status = Atomic<Int>(0)
-    /// The time until the first byte in nanoseconds, or -1 before it.
+    /// The time until the first byte in nanoseconds, or -1 before that byte.
     private let firstByte = Atomic<Int64>(-1)
     private let ending = Mutex<Ending?>(nil)
 
@@ -242,7 +242,7 @@ package struct RecentItems<Element: Sendable>: Sendable {
     package var firstID: Int { nextID - min(items.count, limit) }
 
     package mutating func append(_ item: Element) {
-        // The oldest items are removed together, so that an addition costs little.
+        // Old items are removed many at a time, so that adding an item is cheap on average.
         if items.count >= 2 * limit { items.removeFirst(items.count - limit + 1) }
         items.append(item)
         nextID += 1
@@ -251,7 +251,7 @@ package struct RecentItems<Element: Sendable>: Sendable {
     /// Returns the items after the one with this number, oldest first.
     package func after(_ id: Int) -> [Element] { Array(items.suffix(max(0, min(nextID - 1 - id, limit)))) }
 
-    /// Returns the newest items with a property, the newest first.
+    /// Returns the most recent items for which `isIncluded` returns `true`, newest first.
     func newest(_ count: Int, where isIncluded: (Element) -> Bool) -> [Element] {
         var found: [Element] = []
         for item in items.suffix(limit).reversed() where found.count < count && isIncluded(item) { found.append(item) }

@@ -2,7 +2,7 @@ import SpoolStorage
 
 /// The origins of a cache, by name, and the other origins that each one needs.
 ///
-/// This type only contains values; it neither locks nor measures. It remembers at most ``limit`` origins, and more only
+/// This type is a plain value, which uses neither locks nor a clock. It remembers at most ``limit`` origins, or more
 /// while all of them are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
 struct KnownOrigins: Sendable {
     private struct Entry: Sendable {
@@ -36,8 +36,8 @@ struct KnownOrigins: Sendable {
         return origin
     }
 
-    /// Forgets the least recently used origin that no request refers to. Those that preloads have
-    /// to wait for are forgotten last.
+    /// Forgets the least recently used origin that no request refers to. Origins for which preloads have to wait are
+    /// forgotten last.
     private mutating func forgetUnused(at now: Duration) {
         var oldest: (index: Dictionary<String, Entry>.Index, isResting: Bool, lastUse: UInt64)?
         for index in entries.indices where isKnownUniquelyReferenced(&entries.values[index].origin) {

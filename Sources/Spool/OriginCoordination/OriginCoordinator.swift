@@ -3,10 +3,10 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// The coordinator of all resources of a cache. It manages the information that no single resource has: the origins,
-/// and whether any player is waiting.
+/// The coordinator of all resources of a cache. It manages the information that no single resource contains: the
+/// origins, and whether any player is waiting.
 ///
-/// It holds preloads while players wait, according to ``PreloadYielding``. It does not start transfers itself.
+/// It pauses preloads while players wait, according to ``PreloadYielding``. It does not start transfers itself.
 final class OriginCoordinator: Sendable {
     private struct State {
         var origins = KnownOrigins()
@@ -29,7 +29,7 @@ final class OriginCoordinator: Sendable {
 
     deinit { state.withLock { $0.timer?.task.cancel() } }
 
-    /// Returns the origin of `url`: scheme, host and port (RFC 6454 §4).
+    /// Returns the state of the origin of `url`, which consists of scheme, host and port (RFC 6454 §4).
     func origin(of url: URL) -> OriginState {
         let (name, now) = (Self.name(of: url), clock.elapsed())
         return state.withLock { $0.origins.origin(name, at: now, make: makeOrigin) }
@@ -44,7 +44,7 @@ final class OriginCoordinator: Sendable {
         return "\(scheme)://\(url.host?.lowercased() ?? ""):\(port)"
     }
 
-    /// Records that the resource at `url` can't be played without those at `others`.
+    /// Records that the resource at `url` can't be played without the resources at `others`.
     func needs(_ others: [URL], for url: URL) {
         let (name, now) = (Self.name(of: url), clock.elapsed())
         let names = Set(others.prefix(64).map(Self.name)).subtracting([name])
@@ -119,7 +119,7 @@ final class OriginCoordinator: Sendable {
         for report in changed { report() }
     }
 
-    /// Starts a task that reviews the decisions at the next deadline, unless one will do so earlier.
+    /// Starts a task that reviews the decisions at the next deadline, unless another task will do so earlier.
     ///
     /// - Returns: The task that is no longer needed.
     private func startTimer(_ state: inout State, _ now: Duration) -> Task<Void, Never>? {

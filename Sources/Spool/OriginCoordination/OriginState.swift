@@ -11,7 +11,8 @@ import Synchronization
 /// A long response without ranges occupies its connection until its reader closes, and an endless or slow one may never
 /// release it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
 final class OriginState: Sendable {
-    /// The maximum number of long or slow responses that do not count toward the connection limit. Others count.
+    /// The maximum number of long or slow responses that do not count toward the connection limit. Additional ones
+    /// count.
     static let streamLimit = 64
     /// The time after which a response counts as slow, if a player is waiting and no connection is returned in the
     /// meantime.
@@ -116,8 +117,8 @@ final class OriginState: Sendable {
         /// A function that waits for a duration on the clock for the network.
         let sleep: @Sendable (Duration) async throws -> Void
 
-        /// A player waits no longer than it would for a failing origin. A preload waits longer, because other transfers
-        /// may be long.
+        /// Creates the limit for a priority. A player waits no longer than it would for a failing origin. A preload
+        /// waits longer, because other transfers may be long.
         init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
             sleep = clock.networkSleep
             limit = max(policy.clamped.maximumWait, .seconds(1)) * (priority == .playback ? 1 : 20)
@@ -129,7 +130,7 @@ final class OriginState: Sendable {
         var limit: Duration
     }
 
-    /// Takes one of the origin's connections, and waits until one is free.
+    /// Takes one of the origin's connections. Waits until a connection is free.
     ///
     /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
     func connect(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> OriginConnection {
@@ -233,7 +234,7 @@ final class OriginState: Sendable {
     }
 
     /// Returns whether a connection is free. Preloads leave one connection to players, in case the origin does not
-    /// respond on any other.
+    /// respond on any other connection.
     private func hasConnection(for priority: Priority, _ state: State) -> Bool {
         let limit = priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
         return state.active - min(state.streams, Self.streamLimit) < limit
@@ -249,7 +250,7 @@ final class OriginState: Sendable {
     /// The number of transfers that wait for a connection.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Returns a connection, which is given to the transfer that has waited longest.
+    /// Takes back a connection, and gives it to the transfer that has waited longest.
     fileprivate func disconnect(isStream: Bool) {
         giveToNext { state in
             state.active -= 1
@@ -271,8 +272,8 @@ final class OriginState: Sendable {
         next?.continuation.resume()
     }
 
-    /// Records that a paused connection is in use again, even beyond the limit. If it had to wait, the connection could
-    /// be lost.
+    /// Records that a paused connection is in use again, even beyond the limit. If the transfer had to wait, its
+    /// connection could be lost.
     fileprivate func reconnect(isStream: Bool) {
         state.withLock { state in
             state.active += 1
@@ -289,7 +290,8 @@ package enum OriginFailure: Sendable {
     case refusing
 }
 
-/// A transfer's connection to its origin. It counts only while bytes are received, not while the transfer is paused.
+/// A transfer's connection to its origin. It counts toward the limit only while bytes are received, not while the
+/// transfer is paused.
 final class OriginConnection: Sendable {
     private enum Phase { case flowing, paused, ended }
 
@@ -325,7 +327,8 @@ final class OriginConnection: Sendable {
         if isFlowing { origin.recordStream() }
     }
 
-    /// Records that the transfer's response is slow. Returns `false` if the connection does not count toward the limit.
+    /// Records that the transfer's response is slow. Returns `false` if the connection did not count toward the limit
+    /// before.
     fileprivate func passIfFlowing() -> Bool {
         let isCounted = state.withLock { state in
             guard !state.isStream, state.phase == .flowing else { return false }

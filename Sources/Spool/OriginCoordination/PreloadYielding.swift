@@ -5,12 +5,12 @@ import SpoolScheduling
 /// A preload is held while a player waits for bytes, even of another resource, and until no player has waited for a
 /// second. A player that reads each byte when it is received would otherwise have to share its link between its waits.
 ///
-/// A preload is not held forever. A player that still waits after ``waitLimit`` is limited by something else. If it
-/// does not share a bottleneck with the preload, the preload then ignores the player until it no longer waits.
+/// A preload is not held forever. A player that still waits after ``waitLimit`` is limited by something else. If that
+/// player does not share a bottleneck with the preload, the preload then ignores it until it no longer waits.
 /// Otherwise, the preload continues for ``share``, and is held again. A slow player therefore never stops a preload
 /// permanently.
 ///
-/// It contains only values, and neither locks nor measures time.
+/// This type is a plain value, which uses neither locks nor a clock.
 struct PreloadYielding: Sendable {
     /// The time for which no player must have waited before preloads continue.
     static let quietTime = Duration.seconds(1)

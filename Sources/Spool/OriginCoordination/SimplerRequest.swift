@@ -19,7 +19,7 @@ struct SimplerRequest {
 
     /// The header fields of the request.
     let fields: HTTPFields
-    /// Whether the origin may reject ranges of the resource: it has sent no part of it.
+    /// Whether the origin may reject ranges of the resource, because it has not sent any part of the resource.
     let mayRejectRanges: Bool
     /// Whether a temporary error is final, because the client does not wait for retries. Otherwise, the retry omits the
     /// range.
@@ -28,13 +28,14 @@ struct SimplerRequest {
     let isOfSite: Bool
     let origin: OriginState
 
-    /// The statuses with which origins reject ranges. 416 is evaluated with the stored bytes, and other statuses have
-    /// remedies of their own.
+    /// The statuses with which origins reject ranges. 416 is evaluated with the stored bytes, and other statuses are
+    /// handled elsewhere.
     private static let statuses: Set<Int> = [400, 404, 405, 500, 501]
 
     /// Returns the header fields of the simpler request. `nil` if there is none.
     ///
-    /// There is also none if the origin has failed in the same way without a range, because the range was not the reason.
+    /// The result is also `nil` if the origin has failed in the same way without a range, because the range was then
+    /// not the reason.
     func fields(after failure: Failure) -> HTTPFields? {
         if failure == .status(412) { return withoutConditions }
         if case .status(let status) = failure {
