@@ -2,7 +2,7 @@ import Synchronization
 
 /// The preload of one resource, or part of it, by a ``Preloader``: its progress, and a way to cancel it.
 ///
-/// You need not retain it: a started preload continues.
+/// You need not retain this object, because a started preload continues.
 public final class Preload: Sendable {
     private struct Progress {
         var state = PreloadState()
@@ -68,7 +68,7 @@ public final class Preload: Sendable {
     /// Whether the preload was cancelled.
     var isCancelled: Bool { progress.withLock { $0.isCancelled } }
 
-    /// Starts the preload with `start` when its turn has been reached. Returns `false` if it was cancelled.
+    /// Starts the preload by calling `start`. Returns `false` if the preload was cancelled.
     func begin(_ start: () -> Task<Void, Never>) -> Bool {
         let mayBegin = progress.withLock { progress in
             guard !progress.isCancelled, !progress.state.phase.isFinal else { return false }
@@ -89,7 +89,7 @@ public final class Preload: Sendable {
         changes.change()
     }
 
-    /// Puts the preload back, to start again later.
+    /// Records that the preload waits in the queue again, to be started later.
     func requeue() {
         progress.withLock { progress in
             progress.task = nil
@@ -112,7 +112,7 @@ public final class Preload: Sendable {
         changes.finish()
     }
 
-    /// Ends the task of the preload, which is then put back.
+    /// Cancels the task of the preload, which is then queued again.
     func interrupt() { progress.withLock { $0.task }?.cancel() }
 }
 
@@ -131,7 +131,8 @@ public struct PreloadAmount: Sendable, Hashable {
     /// second of media.
     ///
     /// The supported formats are MPEG-4 and QuickTime, including fragmented files; MP3, FLAC, WAVE, AIFF, CAF, Ogg,
-    /// Matroska and WebM. For other formats, it is 256 KiB of the start and 64 KiB of the end. The maximum is 64 MiB.
+    /// Matroska and WebM. For other formats, the amount is 256 KiB at the start and 64 KiB at the end. The maximum is
+    /// 64 MiB.
     public static let startup = PreloadAmount(kind: .startup)
 
     /// Every byte.
@@ -141,7 +142,7 @@ public struct PreloadAmount: Sendable, Hashable {
     /// bit rate, this is the same as ``startup``. The maximum is 64 MiB.
     public static func seconds(_ seconds: Double) -> PreloadAmount { PreloadAmount(kind: .seconds(seconds)) }
 
-    /// The number of seconds; 0 for amounts that are not in seconds, `nil` for all.
+    /// The number of seconds; 0 for amounts that are not in seconds, `nil` for the entire resource.
     package var firstSeconds: Double? {
         switch kind {
         case .startup, .bytes: 0

@@ -13,7 +13,7 @@ public struct PreloadConditions: Sendable, Hashable {
     /// Creates conditions that pause in all of these cases.
     public init() {}
 
-    /// Conditions that pause only in Low Data Mode. They are the default of preloads.
+    /// Conditions that pause only in Low Data Mode. They are the default for preloads.
     public static let standard: PreloadConditions = {
         var conditions = PreloadConditions()
         conditions.allowsExpensiveNetworks = true

@@ -28,7 +28,7 @@ final class PreloadRun {
         self.note = note
     }
 
-    /// Preloads the bytes. It tries up to three times if the resource changes, or if received bytes are not stored.
+    /// Preloads the bytes. Tries up to three times if the resource changes, or if received bytes are not stored.
     ///
     /// - Throws: The errors of ``MediaReader/next()``. `CacheError` with code `.capacityExceeded` if the cache could
     ///   never store the bytes, or `.incomplete` if received bytes were not stored.
@@ -158,7 +158,7 @@ final class PreloadRun {
             key: media.key)
     }
 
-    /// Reads a range. It reads nothing if the range starts at or after the end.
+    /// Reads a range. Reads nothing if the range starts at or after the end.
     private func read(_ range: MediaRange, _ take: (MediaChunk) async throws -> Void) async throws {
         let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
         do {

@@ -18,8 +18,8 @@ final class PreloadWork: Sendable {
         var running: [ObjectIdentifier: Preload] = [:]
         var reasons: Set<Reason> = []
         var conditions: PreloadConditions? = .standard
-        /// This object, while the system pauses waiting preloads. They start later, even if their preloader was
-        /// released.
+        /// A reference to this object, while the system pauses waiting preloads. They start later, even if their
+        /// preloader was released.
         var itself: PreloadWork?
     }
 
@@ -90,7 +90,7 @@ final class PreloadWork: Sendable {
                 state.withLock { _ = $0.running.removeValue(forKey: ObjectIdentifier(preload)) }
                 continue
             }
-            // The preload was paused before it could be interrupted.
+            // Preloads may have been paused before this one could be interrupted.
             if state.withLock({ !$0.reasons.isEmpty }) { preload.interrupt() }
         }
     }
@@ -136,7 +136,7 @@ final class PreloadWork: Sendable {
             return true
         }
         if isPutOff {
-            // If it was cancelled at the same moment, it is removed.
+            // If the preload was cancelled at the same moment, it ends now.
             if preload.isCancelled { preload.end(.cancelled) }
         } else if preload.isCancelled, failure != nil {
             preload.end(.cancelled)

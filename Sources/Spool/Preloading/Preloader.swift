@@ -9,7 +9,7 @@ import SpoolScheduling
 /// ```
 ///
 /// Stored bytes are not fetched again, so a cancelled preload, or one whose process ended, continues with the missing
-/// ranges. While a player waits for bytes of any media, preloads pause. Preloads do not pin media, so it may be
+/// ranges. While a player waits for bytes of any media, preloads pause. Preloads do not pin media, so the media may be
 /// evicted again. Playlists are preloaded as files, without their segments.
 ///
 /// Preloads continue without the preloader until they end or are cancelled, or the cache is closed.
@@ -29,8 +29,8 @@ public final class Preloader: Sendable {
     /// Whether preloads are paused. Setting it to `true` stops running preloads, which continue later with the missing
     /// ranges.
     ///
-    /// Use it if the app needs the bandwidth. On Apple platforms, ``conditions`` also pauses preloads depending on the
-    /// system's state, by default in Low Data Mode.
+    /// Use this property if the app needs the bandwidth. On Apple platforms, ``conditions`` also pauses preloads
+    /// depending on the system's state, by default in Low Data Mode.
     public var isPaused: Bool {
         get { work.isPaused(because: .asked) }
         set { work.pause(newValue, because: .asked) }

@@ -2,7 +2,7 @@ import ByteRanges
 
 /// A parser that finds the bytes a player needs in WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF files.
 ///
-/// They are the samples of the first seconds, and all other chunks, including those after the samples.
+/// These bytes are the samples of the first seconds, and all other chunks, including those after the samples.
 struct ChunkParser {
     /// A named part of the file.
     private struct Chunk {
@@ -16,7 +16,7 @@ struct ChunkParser {
     private static let mostChunks = 256
     /// The maximum size of a chunk that a player waits for.
     private static let maximumChunkSize: Int64 = 4 << 20
-    /// The part of the samples that players examine to detect DTS.
+    /// The number of bytes at the start of the samples that players examine to detect DTS.
     private static let examined: Int64 = 200 << 10
 
     private let bytes: ContainerBytes
@@ -114,7 +114,7 @@ struct ChunkParser {
 ///
 /// Source: “Apple Core Audio Format Specification 1.0”.
 ///
-/// They are the packets of the first seconds, and all other chunks, including a packet table after the packets.
+/// These bytes are the packets of the first seconds, and all other chunks, including a packet table after the packets.
 struct CAFParser {
     /// A limit above the number of chunks in real files.
     private static let mostChunks = 128
@@ -134,7 +134,7 @@ struct CAFParser {
             let name = try bytes.code(at: offset)
             let size = try bytes.number(at: offset.adding(4), bytes: 8)
             let body = offset.adding(12)
-            // −1 means the end of the file, only for the samples.
+            // −1 means that the chunk extends to the end of the file. It is valid only for the samples.
             let count = size == .max ? Int64.max : Int64(clamping: size)
             plan.need(12, at: offset)
             switch name {
@@ -142,7 +142,7 @@ struct CAFParser {
                 sampleRate = try bytes.float(at: body, bytes: 8)
                 let packetSize = Double(try bytes.number(at: body.adding(16), bytes: 4))
                 let framesPerPacket = Double(try bytes.number(at: body.adding(20), bytes: 4))
-                // Both are 0 if packets differ in size.
+                // A value of 0 means that it differs between packets.
                 plan.learn(bytesPerSecond: packetSize * sampleRate / framesPerPacket)
             case "pakt": frames = Double(try bytes.number(at: body.adding(8), bytes: 8))
             case "data": samples = samples ?? body..<body.adding(count)

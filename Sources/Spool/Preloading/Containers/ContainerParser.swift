@@ -4,8 +4,8 @@ import ByteRanges
 enum ContainerParser {
     /// Adds the needed bytes to `plan`.
     ///
-    /// - Parameter exactSeconds: The amount of media, if the container maps times to bytes.
-    /// - Throws: If bytes are missing or invalid. The plan contains the bytes found by then.
+    /// - Parameter exactSeconds: The amount of media, in seconds, if the container maps times to bytes.
+    /// - Throws: An error if bytes are missing or invalid. The plan then contains the bytes that were found before.
     static func parse(
         _ bytes: ContainerBytes, exactSeconds: Double, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {

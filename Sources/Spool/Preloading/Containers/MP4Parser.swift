@@ -2,8 +2,8 @@ import ByteRanges
 
 /// A parser that finds the bytes a player needs in MPEG-4 and QuickTime files (ISO/IEC 14496-12).
 ///
-/// They are `ftyp`, the `moov` box at any position, the headers of all other boxes, and the first samples of each
-/// track. For a fragmented file, they are `sidx` and the first fragments.
+/// These bytes are `ftyp`, the `moov` box at any position, the headers of all other boxes, and the first samples of
+/// each track. For a fragmented file, they are `sidx` and the first fragments.
 struct MP4Parser {
     /// A box: its name, and the range of its body.
     struct Box {
@@ -22,7 +22,7 @@ struct MP4Parser {
         var trackCount = 0
         /// The ranges of the samples of the first seconds.
         var samples: [Range<Int64>] = []
-        /// Whether ``samples`` contains all requested ones.
+        /// Whether ``samples`` contains all requested samples.
         var isComplete = true
     }
 
@@ -144,7 +144,7 @@ struct MP4Parser {
         return movie
     }
 
-    /// Returns the sample tables of an audio or video track; `nil` for any other.
+    /// Returns the sample tables of an audio or video track; `nil` for any other track.
     private func track(in trak: Box) throws(ContainerBytes.Stop) -> MP4SampleTables? {
         var skipped = 0.0
         var scale = 0.0
@@ -175,7 +175,7 @@ struct MP4Parser {
             offsets: offsets.body, isLarge: tables["stco"] == nil)
     }
 
-    /// Returns the units per second, and the duration in units, of `mvhd` and `mdhd`.
+    /// Returns the units per second, and the duration in units, from an `mvhd` or `mdhd` box.
     private func time(in box: Box) throws(ContainerBytes.Stop) -> (scale: Double, duration: Double) {
         let isLarge = try bytes.number(at: box.body, bytes: 1) == 1
         let scale = try bytes.number(at: box.body.adding(isLarge ? 20 : 12), bytes: 4)
@@ -250,7 +250,7 @@ private struct MP4SegmentIndex {
             let bytesOfEntry = try bytes.size(at: start, bytes: 4) & 0x7FFF_FFFF
             time += Double(try bytes.number(at: start.adding(4), bytes: 4)) / scale
             size = size.adding(bytesOfEntry)
-            // Their offsets are relative to the end of the box.
+            // The offsets of fragments are relative to the end of the box.
             if needed == entry + 1 { plan.need(box.end.adding(first)..<box.end.adding(first).adding(size)) }
         }
         plan.learn(size, take: time)

@@ -2,7 +2,7 @@ import ByteRanges
 
 /// A tag before audio, with the title and often an image: ID3v2 (id3.org, “ID3 tag version 2.4.0”, §3.1).
 enum ID3Tag {
-    /// The bytes of audio from which players recognize the format.
+    /// The number of audio bytes from which players recognize the format.
     private static let recognized: Int64 = 32 << 10
     /// The maximum number of bytes in which players look for a second tag.
     private static let mostRecognized: Int64 = 8 << 20

@@ -2,8 +2,8 @@ import ByteRanges
 
 /// A parser that finds the bytes a player needs in an Ogg file (RFC 3533).
 ///
-/// They are the pages with the codecs' headers, the first seconds, and the last pages, whose position gives the
-/// duration.
+/// These bytes are the pages with the codecs' headers, the first seconds, and the last pages, whose positions determine
+/// the duration.
 struct OggParser {
     /// The header of one page.
     private struct Page {
@@ -53,7 +53,7 @@ struct OggParser {
             stream: try bytes.number(at: offset.adding(14), bytes: 4, isLittleEndian: true))
     }
 
-    /// Returns the unit of the positions in a stream, by its first page; `nil` for a codec without a simple one.
+    /// Returns the unit of the positions in a stream, by its first page; `nil` for a codec without a simple unit.
     private func sampleRate(at offset: Int64) throws(ContainerBytes.Stop) -> Double? {
         guard try bytes.number(at: offset.adding(5), bytes: 1) & 2 != 0 else { return nil }
         let packet = offset.adding(27).adding(try bytes.size(at: offset.adding(26), bytes: 1))
@@ -92,7 +92,7 @@ struct OggParser {
 
 /// A parser that finds the bytes a player needs in a FLAC file (RFC 9639 §8).
 ///
-/// They are the metadata blocks, with the seek table and images, and the first seconds.
+/// These bytes are the metadata blocks, with the seek table and images, and the first seconds.
 struct FLACParser {
     /// A limit above the number of blocks in real files.
     private static let mostBlocks = 128
@@ -116,7 +116,7 @@ struct FLACParser {
                 let facts = try bytes.number(at: body.adding(10), bytes: 8)
                 let rate = Double(facts >> 44)
                 duration = Double(facts & 0xF_FFFF_FFFF) / rate
-                // An upper limit until the number of samples is known: the uncompressed rate.
+                // Until the number of samples is known, the uncompressed rate is used as an upper limit.
                 let bits = Double((facts >> 41 & 7) + 1) * Double((facts >> 36 & 31) + 1)
                 plan.learn(bytesPerSecond: rate * bits / 8)
             }

@@ -3,14 +3,13 @@ import ByteRanges
 /// The search for the bytes that a player needs to start: the container's headers at any position, and the first
 /// seconds of media.
 ///
-/// It only makes decisions: it requests bytes, receives them, and repeats until it has found the plan. For any input,
-/// it ends after a limited number of requests. It does not fetch anything itself, and examines only a small part of a
-/// file.
+/// It requests bytes, receives them, and repeats this until it has found the plan. For any input, it ends after a
+/// limited number of requests. It does not fetch anything itself, and examines only a small part of a file.
 struct StartRanges: Sendable {
     /// The next step.
     enum Step: Sendable, Equatable {
-        /// Fetch `part` and pass it to ``take(_:)``. A player needs `within` in any case, so it may be fetched at the
-        /// same time.
+        /// Fetch `part` and pass it to ``take(_:)``. A player needs all of `within` in any case, so this range may be
+        /// fetched at the same time.
         case read(part: Range<Int64>, within: Range<Int64>)
         /// These bytes are needed.
         case found(StartPlan)
@@ -21,7 +20,7 @@ struct StartRanges: Sendable {
     private static let mostLookedAt: Int64 = 2 << 20
     /// The maximum offset to read from an origin that sends everything from the start.
     private static let mostInSequence: Int64 = 1 << 20
-    /// The number of seconds that a player needs to start, if not specified.
+    /// The default number of seconds that a player needs to start.
     private static let startTime = 1.0
     /// A safety factor, because media starts with a complete image, which is larger than average.
     private static let margin = 1.5
@@ -43,7 +42,7 @@ struct StartRanges: Sendable {
         bytes = ContainerBytes(length: length)
     }
 
-    /// Receives the requested bytes; fewer if the file ends.
+    /// Receives the requested bytes, or fewer at the end of the file.
     mutating func take(_ data: some Sequence<UInt8>) {
         guard let looking else { return }
         bytes.take(Array(data), of: looking)
@@ -146,7 +145,7 @@ struct StartPlan: Sendable, Equatable {
         if offset >= 0, offset < limit { need(offset..<limit) }
     }
 
-    /// Adds the start and the end, because nothing better is known.
+    /// Adds the start and the end, because the needed bytes could not be determined.
     mutating func needHeadAndTail() {
         need(0..<Self.headCount)
         if let length { need(max(0, length - Self.tailCount)..<length) }
