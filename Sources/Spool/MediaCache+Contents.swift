@@ -15,7 +15,8 @@ extension MediaCache {
         return (resources.map { StoredResource($0) }, count)
     }
 
-    /// Returns the stored resources of a cache directory without opening it. Another process may have it open.
+    /// Returns the stored resources of a cache directory without opening it. Another process may have the directory
+    /// open.
     ///
     /// - Parameters:
     ///   - directory: The cache's directory.
@@ -32,7 +33,7 @@ extension MediaCache {
     /// Protects a stored resource from eviction, even across launches, until it is unpinned or removed.
     ///
     /// Bytes that are received later are protected, too. The key of a playlist also covers its segments and everything
-    /// else that was received through a server or a download of it.
+    /// else that was received when a server or a download used the playlist.
     ///
     /// With ``FreshnessPolicy/http``, a resource may have variants, which differ in header fields that `Vary` lists, or
     /// in the user's credentials. The key of a URL covers all stored variants. The key of a source with credentials

@@ -44,7 +44,7 @@ extension MediaCache {
         try await store.resources(partOf: presentation).map { StoredResource($0) }
     }
 
-    /// Passes the bytes of a complete resource to `write`, in order. Every byte is checked against its checksum first.
+    /// Passes the bytes of a complete resource to `write`, in order. Every block is checked against its checksum first.
     ///
     /// - Parameter range: The bytes to pass. The default, `nil`, means all of them.
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
@@ -55,9 +55,10 @@ extension MediaCache {
         try await store.export(key, range: range, writing: write)
     }
 
-    /// Returns the keys of the resources whose preloads store a resource.
+    /// Returns the keys of all resources whose preloads store the resource with this key.
     ///
-    /// They are its own key, the key of its stream, and the keys of the resources that it is a variant of.
+    /// These are the given key, the key of the resource's stream, and the keys of the resources of which it is a
+    /// variant.
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     package func preloadKeys(for key: CacheKey) async throws -> Set<CacheKey> {
@@ -66,8 +67,8 @@ extension MediaCache {
 
     /// Removes all resources that a selection includes, pinned or not, with the parts of streams.
     ///
-    /// - Parameter prepare: Called with the keys whose preloads would store the resources again, before anything is
-    ///   removed. Bytes that are stored while it runs are removed as well.
+    /// - Parameter prepare: A function that is called before anything is removed, with the keys whose preloads would
+    ///   store the resources again. Bytes that are stored while it runs are removed as well.
     /// - Returns: The removed resources, and the errors of resources that could not be removed.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     package func purge(
@@ -81,7 +82,7 @@ extension MediaCache {
 package struct StoredDetails: Sendable {
     /// Whether a stored response may be used without a request to the origin.
     package enum Freshness: Sendable, Hashable {
-        /// The response is fresh. The date is `nil` if it stays fresh.
+        /// The response is fresh. The date is `nil` if the response stays fresh.
         case fresh(until: Date?)
         /// The response is stale. The date is `nil` if each use has to be validated.
         case stale(since: Date?)
@@ -89,7 +90,7 @@ package struct StoredDetails: Sendable {
     }
 
     package var resource: StoredResource
-    /// The stored header fields of the response. Some may be meant only for clients.
+    /// The stored header fields of the response. Some of them may be meant only for clients.
     package var fields: HTTPFields
     package var freshness: Freshness
     /// Whether the URL without its query identifies the resource.

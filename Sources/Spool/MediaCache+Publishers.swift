@@ -87,7 +87,7 @@ where S.Input: Sendable, S.Failure == Never {
         }
     }
 
-    /// Waits until the subscriber requests one more value. Returns `false` if it requests no more.
+    /// Waits until the subscriber requests a value. Returns `false` if the subscription has ended.
     private func isWanted() async -> Bool {
         while !Task.isCancelled {
             let version = changes.version

@@ -17,7 +17,7 @@ extension MediaCache {
     ///   - previous: The previous key; `nil` for an unencrypted cache.
     ///   - key: The new key; `nil` for an unencrypted cache.
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.
-    /// - Throws: `CancellationError`, or `CacheError`. The cache then has its previous key.
+    /// - Throws: `CancellationError`, or `CacheError`. In both cases, the cache keeps its previous key.
     ///   - `.notStored` if there is no cache
     ///   - `.directoryInUse`
     ///   - `.keyRequired` or `.wrongEncryptionKey` for the previous key
@@ -31,7 +31,7 @@ extension MediaCache {
 
     /// Changes the key of a closed cache; see ``rekey(_:from:to:byteStore:)``.
     ///
-    /// - Parameter willCopy: Called before anything is copied.
+    /// - Parameter willCopy: A function that is called before anything is copied.
     @discardableResult
     package static func rekey(
         _ directory: URL, from previous: EncryptionKey?, to key: EncryptionKey?, byteStore: (any ByteStore)? = nil,

@@ -3,18 +3,19 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// Under ``FreshnessPolicy/http``, a request may use another request's response only if it could use a stored one (RFC
-/// 9111 §4). `Vary` must select the response, and the response must be usable without a request to the origin.
-/// Otherwise the request is sent to the origin. The decision requires the header fields of the response.
+/// Under ``FreshnessPolicy/http``, a request may use another request's response only if it could use that response from
+/// a cache (RFC 9111 §4). `Vary` must select the response, and the response must be usable without a request to the
+/// origin. Otherwise the request is sent to the origin. The decision requires the header fields of the response.
 extension MediaCache {
     /// The maximum number of open resources with one key that a request examines.
     private static let lookLimit = 16
 
     /// Opens a resource for one request from a client.
     ///
-    /// If another request is waiting for the origin, this one also waits for that response, but only once. If it may
-    /// not use the response, it sends its own request, and does not wait for others that do the same. If the other
-    /// request ends without a response, one of the waiting requests is sent, and the others wait for it.
+    /// If another request is waiting for the origin, this request also waits for that response, but only once. If it
+    /// may not use the response, it is sent to the origin, without waiting for other requests that do the same. If the
+    /// other request ends without a response, one of the waiting requests is sent, and the others wait for its
+    /// response.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
@@ -71,11 +72,11 @@ extension MediaCache {
         return media(for: source)
     }
 
-    /// Opens the resource of `own`. If it is not open, but another resource with the same key is open, that resource is
-    /// used instead.
+    /// Opens the resource of `own`. If that resource is not open, but another one with the same key is, uses the open
+    /// one instead.
     ///
     /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used. A request that creates the
-    /// resource has the turn to use the origin.
+    /// resource gets the turn to use the origin.
     private func open(
         _ own: OpenResources.Identity, orAnyBut passed: Set<OpenResources.Identity>?, for source: MediaSource,
         asks: Bool
@@ -98,8 +99,9 @@ extension MediaCache {
 
     /// Opens a resource for a single request, so that it never contains another request's response.
     ///
-    /// - Parameter beside: The version that other requests are reading. If the origin confirms it, the request joins
-    ///   them. Any other version that the origin sends is not stored, because it would end their transfers.
+    /// - Parameter beside: The version that other requests are reading. If the origin confirms this version, the
+    ///   request joins the other requests. Any other version that the origin sends is not stored, because it would end
+    ///   the transfers of those requests.
     private func openSeparate(
         _ own: OpenResources.Identity, _ source: MediaSource, beside: (media: MediaResource, generation: Generation)?
     ) -> MediaResource {
@@ -123,10 +125,10 @@ package final class OriginTurn: Sendable {
 
     package init() {}
 
-    /// Ends the turn because the client is no longer served. The next request may be sent to the origin, or use this
-    /// response.
+    /// Ends the turn because the client is no longer served. The next waiting request may then be sent to the origin,
+    /// or use the response to this one.
     ///
-    /// - Parameter isAnswered: Whether the request has its result, a response or an error. The default is `false`.
+    /// - Parameter isAnswered: Whether the request has received a response or an error. The default is `false`.
     package func end(isAnswered: Bool = false) {
         let previous = question.withLock { state in
             state.isEnded = true
@@ -135,7 +137,7 @@ package final class OriginTurn: Sendable {
         previous?.end(isAnswered: isAnswered)
     }
 
-    /// Gives the turn back, if the request has it. The request may take one again.
+    /// Returns the turn, if the request has it. The request may take a turn again later.
     fileprivate func release() {
         question.withLock { $0.question.take() }?.end()
     }

@@ -10,13 +10,13 @@ import Synchronization
 /// Only one process at a time can write to a directory. In another process, such as an app extension, set
 /// ``MediaCacheConfiguration/isReadOnly``. Otherwise the second process plays stored media and stores nothing.
 ///
-/// Within a process, share one `MediaCache`. A second one for the same directory joins the first one if both have the
+/// Within a process, share one `MediaCache`. A second cache for the same directory joins the first one if both have the
 /// same transport instance and equal configurations. Then both share all state, events and requests, and the functions,
-/// instruments and logger of the first configuration apply. If a value differs, the second one plays stored media and
+/// instruments and logger of the first configuration apply. If a value differs, the second cache plays stored media and
 /// stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
 ///
-/// Opening media through it (``media(for:)-(MediaSource)``) costs nothing, and reading complete media does not send
-/// requests. Any task may call its methods.
+/// Opening media (``media(for:)-(MediaSource)``) costs nothing, and reading complete media does not send requests. Any
+/// task may call the methods of a cache.
 public final class MediaCache: Sendable {
     /// The configuration of a cache.
     public typealias Configuration = MediaCacheConfiguration
@@ -59,12 +59,12 @@ public final class MediaCache: Sendable {
     /// Whether the directory is only read. Another process may store the received bytes, with a delay.
     package var isReadOnly: Bool { context.configuration.isReadOnly }
 
-    /// The executor for reading media. A task that only reads and sends switches threads less often there.
+    /// The executor for reading media. A task that only reads and sends switches threads less often on this executor.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 
     /// Runs long work on the maintenance threads, which leave one thread to players.
     ///
-    /// The work belongs to the calling task and is cancelled with it.
+    /// The work belongs to the calling task, and is cancelled together with that task.
     package func runMaintenance<R: Sendable, Failure: Error>(
         _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
@@ -76,7 +76,7 @@ public final class MediaCache: Sendable {
         context.opening.openedStore.map { ($0.usedBytes, $0.capacity) }
     }
 
-    /// The number of open or closing resources and leases; 0 when idle.
+    /// The number of resources that are open or closing; 0 when idle.
     package var openResourceCount: Int { resources.count }
     package var leaseCount: Int { context.opening.openedStore?.leaseCount ?? 0 }
 
@@ -147,7 +147,7 @@ public final class MediaCache: Sendable {
     ///
     /// - Throws: `CacheError`. Media plays uncached in all cases.
     ///   - `.directoryInUse` if another process uses the directory, or another cache of this process with another
-    ///     configuration; the message names it
+    ///     configuration; the message names the cause
     ///   - `.catalogTooNew` if a newer version of Spool wrote the catalog
     ///   - `.storage` if the directory can't be created or read
     ///   - `.notStored` if the cache is read-only and the directory does not contain a cache
@@ -210,8 +210,8 @@ public final class MediaCache: Sendable {
 
     /// Records received bytes, ends all transfers and closes the directory. Readers end with an error.
     ///
-    /// Transfers that are nearly complete may finish. Call it before the process ends. Killing the process loses at
-    /// most the records of the last tenth of a second.
+    /// Transfers that are nearly complete may finish. Call this method before the process ends. Killing the process
+    /// loses at most the records of the last tenth of a second.
     ///
     /// A second call waits until the first one has finished. If several caches have joined, the directory stays open
     /// until all of them are closed or released.
@@ -224,7 +224,7 @@ public final class MediaCache: Sendable {
 extension MediaCache {
     /// Creates a cache in memory, including its catalog. Use it for tests, or if no data may remain on disk.
     ///
-    /// It uses the same code as any other cache. With a simulated transport, it does not need a network.
+    /// The cache uses the same code as any other cache. With a simulated transport, it does not need a network.
     ///
     /// ```swift
     /// let cache = MediaCache.inMemory(upstream: FakeOrigin(), clock: clock)

@@ -7,11 +7,11 @@ import SpoolStorage
 extension MediaCache {
     /// Imports a file as a complete resource, as if its origin had sent it.
     ///
-    /// Use it for a system download, or a copy from another device. The file is read twice, is not changed, and is not
-    /// needed afterwards. By default, the origin's response headers are requested. The length in them must match the
-    /// file's, and so must a hash (`Repr-Digest`, `Digest`, `Content-MD5`). The headers also supply validator, type
-    /// and freshness, so that later versions of the origin are recognized. Stored bytes that are equal are not written
-    /// again.
+    /// Use this method for a system download, or for a copy from another device. The file is read twice, is not
+    /// changed, and is not needed afterwards. By default, the origin's response headers are requested. The length in
+    /// these headers must match the file's length, and so must a hash (`Repr-Digest`, `Digest`, `Content-MD5`). The
+    /// headers also supply validator, type and freshness, so that later versions from the origin are recognized. Stored
+    /// bytes that are equal are not written again.
     ///
     /// If the task is cancelled, the bytes that were imported remain in the cache, and a later import continues.
     ///
@@ -95,7 +95,7 @@ private struct FileImport {
             // An empty file does not have to be stored.
             return proof
         } catch {
-            // Stored bytes count as the origin's, so they are removed if the file may have changed.
+            // Stored bytes count as bytes from the origin, so they are removed if the file may have changed.
             let isUnchanged = try? await executor.run(in: .background) { try file.isUnchanged }  // `nil` if unknown.
             if isUnchanged != true { try await media.remove() }
             throw error
@@ -221,7 +221,7 @@ final class ImportedFile: Sendable {
     /// The time of the last write.
     private let modified: Date?
 
-    /// - Throws: `CacheError` with code `.storage` if it can't be read, or is not a regular file.
+    /// - Throws: `CacheError` with code `.storage` if the file can't be read, or is not a regular file.
     init(_ path: String) throws {
         self.path = path
         file = try SystemFileSystem().openFile(path, .read)
@@ -234,7 +234,7 @@ final class ImportedFile: Sendable {
 
     func hashes() throws -> FileHashes { try FileHashes(of: file) }
 
-    /// - Throws: `CacheError` with code `.storage`, including if it has become shorter.
+    /// - Throws: `CacheError` with code `.storage`, including if the file has become shorter.
     func read(_ range: Range<Int64>) throws -> Data {
         var data = Data(count: range.count)
         let count = try data.withUnsafeMutableBytes { try file.read(into: $0, at: range.lowerBound) }

@@ -3,7 +3,7 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// A transport that delivers a file instead of a response from the origin, with the origin's headers for it.
+/// A transport that responds with the bytes of a file, and with the headers that the origin sent for them.
 struct FileUpstream: Upstream {
     private static let chunkSize: Int64 = 256 << 10
 

@@ -8,7 +8,7 @@ import SpoolStorage
 struct OriginHead: Sendable {
     /// The header fields of the whole resource.
     var fields: HTTPFields
-    /// The length of the whole resource, in bytes. `nil` if the origin does not send it.
+    /// The length of the whole resource, in bytes. `nil` if the origin does not send the length.
     var length: Int64?
 
     /// Requests the fields with `HEAD`. If the origin does not allow `HEAD`, as for many signed URLs, requests the
@@ -27,7 +27,7 @@ struct OriginHead: Sendable {
         }
         do {
             var opened = try await ask(.head)
-            // Credentials may be valid only for GET.
+            // Credentials may be valid for GET only.
             if [401, 403, 405, 407, 501].contains(opened.response.head.status.code) { opened = try await ask(.get) }
             if try await exchange.refreshesCredentials(after: opened) { opened = try await ask(.get) }
             let head = opened.response.head

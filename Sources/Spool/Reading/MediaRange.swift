@@ -27,6 +27,6 @@ extension MediaRange {
         }
     }
 
-    /// Returns the offset of the last `count` bytes of a resource of this length.
+    /// Returns the offset at which the last `count` bytes of a resource with this length start.
     static func start(ofLast count: Int64, of length: Int64) -> Int64 { max(0, length - max(count, 0)) }
 }

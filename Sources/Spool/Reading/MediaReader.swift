@@ -59,7 +59,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///   - `.closed` if the cache is closed
     public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
 
-    /// Returns the next chunk, of at most `limit` bytes. Otherwise the same as ``next()``.
+    /// Returns the next chunk, of at most `limit` bytes. Otherwise, this method is the same as ``next()``.
     package func next(upTo limit: Int64) async throws -> MediaChunk? {
         try Task.checkCancellation()
         if let chunk = first(limit) { return chunk }
@@ -291,7 +291,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// Returns the headers if the resource is open and they may be used, without waiting.
+    /// Returns the headers without waiting, if the resource is open and the headers may be used.
     private func responseIfAvailable() -> OpenedResponse? {
         guard let resource = media.resource, resource.isLoaded else { return nil }
         let found: OpenReader?
@@ -334,9 +334,9 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     /// Reads bytes into a buffer, and blocks the calling thread until there are some.
     ///
-    /// It is for the read callback of a decoder or demuxer (libavformat's `read_packet`, libmpv's `read_fn`). An offset
-    /// other than the end of the last read is a ``seek(to:)``. Call it from one thread at a time: a thread of the
-    /// decoder or your own. Never call it in a Swift task, an actor or on the main thread, which it would block.
+    /// This method is for the read callback of a decoder or demuxer (libavformat's `read_packet`, libmpv's `read_fn`).
+    /// An offset other than the end of the last read is a ``seek(to:)``. Call it from one thread at a time: a thread of
+    /// the decoder or your own. Never call it in a Swift task, an actor or on the main thread, which it would block.
     /// ``cancel()`` from another thread and closing the cache end the wait immediately.
     ///
     /// ```swift

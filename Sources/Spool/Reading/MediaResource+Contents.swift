@@ -6,8 +6,8 @@ import SpoolStorage
 extension MediaResource {
     /// Returns the stored part of the resource; `nil` if nothing is stored.
     ///
-    /// With ``FreshnessPolicy/http``, this is the variant that the source receives. Its resolver is called for the
-    /// credentials.
+    /// With ``FreshnessPolicy/http``, this is the variant that the source receives. The source's resolver is called for
+    /// the credentials.
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`. The errors from the source's
     ///   resolver.
@@ -22,7 +22,7 @@ extension MediaResource {
     /// Copies the resource into a file if it is complete. Every byte is checked against its checksum.
     ///
     /// The file is either complete or absent. An existing file is replaced. With ``FreshnessPolicy/http``, this is the
-    /// variant that the source receives. Its resolver is called for the credentials.
+    /// variant that the source receives. The source's resolver is called for the credentials.
     ///
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
     ///   errors from the source's resolver.
@@ -39,7 +39,7 @@ extension MediaResource {
     /// - Throws: The same errors as ``storedResource()``.
     package func keptRanges() async throws -> ByteRangeSet {
         let store = try await store
-        // The process that has the directory open may not have recorded them yet.
+        // The process that has the directory open may not have recorded the ranges yet.
         if store.readOnlyReason != nil { return try await storedRanges }
         return try await store.resource(variantKey).map { StoredResource($0).storedRanges } ?? ByteRangeSet()
     }

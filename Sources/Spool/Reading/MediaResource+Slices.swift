@@ -14,8 +14,8 @@ package struct VersionMark: Sendable, Equatable {
 
 /// The bytes that a server can send without leaving its event loop.
 extension MediaResource {
-    /// Returns all of `range` as a slice of the open version, if it may be used without a request. It does not access
-    /// the disk.
+    /// Returns all of `range` as a slice of the open version, if this version may be used without a request. The method
+    /// does not access the disk.
     ///
     /// - Returns: `nil` if a reader is needed.
     package func sliceIfAvailable(_ range: Range<Int64>) -> (slice: MediaSlice, version: VersionMark)? {

@@ -69,7 +69,7 @@ public final class MediaResource: Sendable {
     deinit { if resource != nil { registry.release(identity) } }
 
     /// The executor on which the bytes are read. A task that only reads and forwards bytes switches threads less often
-    /// there.
+    /// on this executor.
     package var readingExecutor: (any TaskExecutor)? { resource?.context.executor.executor(for: .playback) }
 
     /// Returns the resource after opening it.
@@ -139,7 +139,7 @@ public final class MediaResource: Sendable {
 
     /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
     ///
-    /// It is for a reader that must validate the response in progress before using it, if nothing can prove that both
+    /// This is for a reader that must validate the response in progress before using it, if nothing can prove that both
     /// versions are the same. The readers of the response in progress continue.
     private func separate() -> MediaResource? {
         guard let context = resource?.context else { return nil }
@@ -237,8 +237,9 @@ public final class MediaResource: Sendable {
 
     /// Returns the bytes of a half-open range. The part past the end of the resource is omitted.
     ///
-    /// All of them are in memory at the same time, so use it for small ranges, such as headers, an image or a few
-    /// seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
+    /// All of these bytes are in memory at the same time, so use this method for small ranges, such as headers, an
+    /// image or a few seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not
+    /// grow.
     ///
     /// - Throws: The errors of ``MediaReader/next()``. The result always contains all bytes.
     public func data(in range: Range<Int64>) async throws -> Data {
@@ -276,7 +277,7 @@ public final class MediaResource: Sendable {
     /// The counts since the resource was opened.
     public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }
 
-    /// The URL that the source last resolved to. Before that, the source's own URL.
+    /// The URL that the source last resolved to; the source's own URL before it was resolved.
     package var resolvedURL: URL { credentials.known?.url ?? source.url }
 
     /// Opens the stored part of the resource, if there is one, without a request to the origin.

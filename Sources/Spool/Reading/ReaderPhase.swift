@@ -50,7 +50,7 @@ final class ReaderPhase: Sendable {
         case unopened(at: Int64?)
         /// The reader is open. → unopened, finished, cancelled
         case open(OpenReader)
-        /// It has reached the end of its range, or an error. → unopened, cancelled
+        /// The reader has reached the end of its range, or an error. → unopened, cancelled
         case finished
         case cancelled
     }
@@ -95,7 +95,7 @@ final class ReaderPhase: Sendable {
         return isHere
     }
 
-    /// Ends the reader before it was open. Returns `false` if its position is no longer `asked`.
+    /// Ends a reader that is not open yet. Returns `false` if its position is no longer `asked`.
     func finish(unopenedAt asked: Int64?) -> Bool {
         phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }

@@ -37,7 +37,7 @@ public struct CacheKeyPolicy: Sendable {
 
     /// Returns the policy without scheme, host and port, for files that several hosts serve.
     ///
-    /// A policy with its own function is returned unchanged.
+    /// A policy with a custom function is returned unchanged.
     public func ignoringHost() -> CacheKeyPolicy {
         guard case .parts(let items, let ignoresQuery, _) = rule else { return self }
         return CacheKeyPolicy(.parts(ignoredItems: items, ignoresQuery: ignoresQuery, ignoresHost: true))
@@ -90,8 +90,8 @@ extension CacheKey {
 }
 
 extension URL {
-    /// This URL without its user and password, and both as a Basic `Authorization` (RFC 7617 §2); `nil` if it contains
-    /// neither.
+    /// This URL without its user and password, and both of them as a Basic `Authorization` (RFC 7617 §2); `nil` if it
+    /// contains neither.
     ///
     /// `http://user:password@host` combines a URL and a secret. The URL may be shown and used for a key; the secret may
     /// not.
