@@ -7,10 +7,10 @@ public import SpoolStorage
 ///
 /// ``url`` is the player's URL. Requests to the origin may have another URL and other header fields, which `resolve`
 /// returns. Examples are a signed link to a cloud drive, a bearer token, and the file behind an app's scheme
-/// (`myapp://42`). If the origin rejects the request (401, 403, 407, 410), or it has expired, `resolve` is called again
-/// and playback continues.
+/// (`myapp://42`). If the origin rejects the request (401, 403, 407, 410), or the request has expired, `resolve` is
+/// called again and playback continues.
 ///
-/// The cache key is derived from ``url`` by the cache's key policy. If your app has its own identifier of the media,
+/// The cache key is derived from ``url`` by the cache's key policy. If your app has its own identifier for the media,
 /// such as a number in its database, use it as ``key``.
 ///
 /// ```swift
@@ -37,9 +37,10 @@ public struct MediaSource: Sendable {
     public package(set) var key: CacheKey?
     /// Whether the media is not expected to be played again after its end, like most podcast episodes.
     ///
-    /// It is then evicted first under ``/SpoolStorage/EvictionPolicy/standard``. Use it for a cache with a single user.
+    /// Such media is evicted first under ``/SpoolStorage/EvictionPolicy/standard``. Use this property for a cache with
+    /// a single user.
     public var evictsAfterPlayback = false
-    /// The app's category, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``; `nil` leaves the previous one.
+    /// The app's category, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``; `nil` keeps the previous tag.
     public var tag: String?
     /// The header fields that are known before the first request.
     let headerFields: HTTPFields
@@ -47,11 +48,11 @@ public struct MediaSource: Sendable {
     /// The time for which the source's origin may delay a response until the resource exists, as for a blocking reload
     /// of HLS (RFC 8216bis §6.2.5.2).
     ///
-    /// `nil` if the origin never does. A delayed response is not used to estimate the connection, and does not count as
-    /// a connection while it waits.
+    /// `nil` if the origin never delays responses. A delayed response is not used to estimate the connection, and does
+    /// not count as a connection while it waits.
     package var responseHold: Duration?
-    /// The key of the playlist or manifest that contains the media. Both are used, pinned and removed together, if they
-    /// are stored.
+    /// The key of the playlist or manifest that contains the media. The media and the playlist are used, pinned and
+    /// removed together, if both are stored.
     package var presentation: CacheKey?
     /// Whether the media is fetched for playback without a network, so that requests for it are not preloads.
     package var isDownload = false
@@ -65,8 +66,8 @@ public struct MediaSource: Sendable {
     /// Whether a resolver supplies the source's requests, and may supply another request after a rejection.
     package var isResolved: Bool { resolver != nil }
 
-    /// Returns whether the requests of another source have the same header fields, so that both may receive a personal
-    /// response.
+    /// Returns whether the requests of another source have the same header fields, so that both sources may receive the
+    /// same personal response.
     func requestsAlike(_ other: MediaSource) -> Bool {
         headerFields == other.headerFields && resolver == other.resolver
             && (cookies === other.cookies || cookies.isEmpty && other.cookies.isEmpty)
@@ -121,7 +122,7 @@ public struct MediaSource: Sendable {
         self.resolver = resolver
     }
 
-    /// Whether requests from the source consist only of its URL, and it does not have a custom key.
+    /// Whether requests from the source consist only of its URL, and the source does not have a custom key.
     package var isPlain: Bool { resolver == nil && headerFields.isEmpty && key == nil }
 
     /// Returns a request for the media that bypasses the cache.

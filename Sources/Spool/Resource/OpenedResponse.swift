@@ -8,7 +8,7 @@ package struct OpenedResponse: Sendable {
         case hit
         /// No request was sent for the headers, but some of the bytes are not stored.
         case partial
-        /// The origin has confirmed it (304).
+        /// The origin has confirmed the stored response (304).
         case revalidated
         /// The origin sent the response.
         case miss
@@ -18,7 +18,7 @@ package struct OpenedResponse: Sendable {
 
     /// The headers.
     package var response: StoredResponse
-    /// The version that the headers belong to; `nil` if the origin sent only the length.
+    /// The version to which the headers belong; `nil` if the origin sent only the length.
     package var version: GenerationIdentifier?
     /// The source of the headers.
     package var source: Source

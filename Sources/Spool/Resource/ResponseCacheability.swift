@@ -12,8 +12,10 @@ struct ResponseCacheability: Sendable {
     private let hasExpires: Bool
     private let saysVary: Bool
 
-    /// - Parameter hasOwnCookies: Whether the request may have had cookies of the source's ``CookieJar``, which are not
-    ///   among its fields. Then the response to it can't be selected by `Cookie`. The default is `false`.
+    /// Determines the cacheability of a response under a policy.
+    ///
+    /// - Parameter hasOwnCookies: Whether the request may have contained cookies from the source's ``CookieJar``, which
+    ///   are not among its fields. The response can then not be selected by `Cookie`. The default is `false`.
     init(
         policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil,
         of redactedURL: String? = nil, requestDate: Date, responseDate: Date, isOfSite: Bool = false,
@@ -43,7 +45,7 @@ struct ResponseCacheability: Sendable {
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
                 || control.sharedMaxAge != nil,
             vary: hasLongFields ? [] : vary.names, selected: StoredFreshness.digest(of: vary, in: request),
-            // With `no-cache`, it is always revalidated, even after a 304 without that directive.
+            // With `no-cache`, the response is always revalidated, even after a 304 without that directive.
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: responseTime, initialAge: freshness.initialAge,
@@ -54,9 +56,9 @@ struct ResponseCacheability: Sendable {
         self.saysVary = fields.contains(.vary)
     }
 
-    /// Returns the freshness after a 304, whose fields replace the stored ones of the same names (RFC 9111 §3.2).
+    /// Returns the freshness after a 304, whose fields replace the stored ones with the same names (RFC 9111 §3.2).
     ///
-    /// Its age counts from the time at which it was received, even if it is evaluated later.
+    /// The age of the 304 counts from the time at which it was received, even if it is evaluated later.
     func freshness(updating stored: StoredFreshness?) -> StoredFreshness {
         guard let stored else { return freshness }
         var result = freshness.updating(stored)

@@ -4,7 +4,8 @@ import Synchronization
 
 /// A value that several sources need for requests, such as an account's token or a link. It is resolved once for all.
 ///
-/// If several transfers are rejected at the same time, the value is resolved once for all of them. Any task may use it.
+/// If several transfers are rejected at the same time, the value is resolved once for all of them. Any task may use
+/// this object.
 package final class SharedResolution<Value: Sendable>: Sendable {
     private struct Resolved: Sendable {
         var value: Value
@@ -24,7 +25,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 
         fileprivate init(_ shared: SharedResolution) { self.shared = shared }
 
-        /// Returns the value. It is resolved if there is none, if it has expired, or if the last value that was
+        /// Returns the value, which is resolved if there is none, if it has expired, or if the last value that was
         /// returned here was rejected.
         ///
         /// - Throws: Any error that the resolution throws.
@@ -41,6 +42,8 @@ package final class SharedResolution<Value: Sendable>: Sendable {
     private let resolve: @Sendable (MediaSource.ResolutionReason) async throws -> Value
     private let state = Mutex(State())
 
+    /// Creates a value that is resolved when it is first needed.
+    ///
     /// - Parameters:
     ///   - now: A function that returns the current date, to check the expiration.
     ///   - expiration: A function that returns the time at which a value expires; `nil` if it is valid until it is
@@ -100,6 +103,8 @@ package final class PresentationSource: Sendable {
 
     private let resolution: SharedResolution<ResolvedRequest>
 
+    /// Creates the source of a presentation from the source of its manifest.
+    ///
     /// - Parameter now: A function that returns the current date of the cache, to check expirations.
     package init(_ source: MediaSource, now: @escaping @Sendable () -> Date) {
         self.source = source
@@ -134,8 +139,8 @@ package final class PresentationSource: Sendable {
 }
 
 extension URL {
-    /// Returns whether both have the same scheme, host and port, with or without an explicit default port (RFC 9110
-    /// §4.3.1).
+    /// Returns whether both URLs have the same scheme, host and port, with or without an explicit default port (RFC
+    /// 9110 §4.3.1).
     fileprivate func isSameOrigin(as other: URL) -> Bool {
         func origin(_ url: URL) -> [String] {
             let scheme = url.scheme?.lowercased() ?? ""
@@ -147,7 +152,7 @@ extension URL {
 }
 
 extension HTTPFields {
-    /// Returns these fields, in which fields with the same names are replaced by those in `others`.
+    /// Returns these fields, followed by `others`, which replace fields with the same names.
     fileprivate func replaced(by others: HTTPFields) -> HTTPFields {
         var fields = self
         for field in others { fields[field.name] = nil }

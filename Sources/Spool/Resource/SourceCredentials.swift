@@ -5,9 +5,9 @@ import Synchronization
 /// The URL and the header fields with which one source's requests are sent. They are used until the origin rejects them
 /// or they expire.
 ///
-/// They belong to the source, not to the resource. Each source of a resource has its own, and the bytes for a reader
-/// are requested with those of its source. If several transfers are rejected at the same time, the source is resolved
-/// once.
+/// They belong to the source, not to the resource. Each source of a resource has its own credentials, and the bytes for
+/// a reader are requested with those of the reader's source. If several transfers are rejected at the same time, the
+/// source is resolved once.
 final class SourceCredentials: Sendable {
     /// A resolved request, and its number.
     struct Resolved: Sendable {
@@ -27,6 +27,8 @@ final class SourceCredentials: Sendable {
     private let executor: any TaskExecutor
     private let state = Mutex(State())
 
+    /// Creates credentials that are resolved when they are first needed.
+    ///
     /// - Parameter now: A function that returns the current date, which determines when requests expire.
     init(_ source: MediaSource, now: @escaping @Sendable () -> Date, executor: any TaskExecutor) {
         self.source = source

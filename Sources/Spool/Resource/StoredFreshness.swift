@@ -17,7 +17,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// record it.
     var lifetime: Int64?
     /// Whether the lifetime is from `Cache-Control`, which takes precedence over any `Expires` (RFC 9111 §5.3), even
-    /// over that of a later 304. `nil` if an earlier build did not record it.
+    /// over the `Expires` of a later 304. `nil` if an earlier build did not record it.
     var isLifetimeControlled: Bool?
     /// The time at which the response was received, in seconds since 1970. `nil` if an earlier build did not record it.
     var receivedAt: Int64?
@@ -28,8 +28,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var head: StoredHead?
     /// The time for which the stale response may be used during a revalidation, in seconds (RFC 5861 §3).
     var staleWhileRevalidate: Int64?
-    /// The time for which the stale response may be used if the origin fails, in seconds (RFC 5861 §4). `nil` for as
-    /// long as it is stored.
+    /// The time for which the stale response may be used if the origin fails, in seconds (RFC 5861 §4). `nil` allows
+    /// this for as long as the response is stored.
     var staleIfError: Int64?
 
     /// Whether the origin now has another version, of which no byte has been received yet. The stored version is then
@@ -52,8 +52,9 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// is the key for these credentials. The value is `nil` for a variant that has the resource's own key.
     var variantOf: [String]?
 
-    /// Whether Spool may have written all of the numbers. Dates are at most 10,000 years from 1970, and numbers of
-    /// seconds are between 0 and 10,000 years. A catalog that another program has changed may contain any number.
+    /// Whether all numbers are within the limits that Spool observes when it writes them. Dates are at most 10,000
+    /// years from 1970, and numbers of seconds are between 0 and 10,000 years. A catalog that another program has
+    /// changed may contain any number.
     var isPlausible: Bool {
         let dates = [freshUntil, receivedAt ?? 0]
         let seconds = [lifetime, initialAge, staleWhileRevalidate, staleIfError].map { $0 ?? 0 }
@@ -150,11 +151,11 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// The ways in which a stored response may be used.
     enum Use {
         case fresh
-        /// Use it even though it is stale, as the request allows.
+        /// Use the response even though it is stale, as the request allows.
         case stale
-        /// Use it even though it is stale, during a revalidation.
+        /// Use the response even though it is stale, during a revalidation.
         case staleMeanwhile
-        /// Use it only after a request to the origin.
+        /// Use the response only after a request to the origin.
         case ask
     }
 

@@ -4,8 +4,8 @@ import HTTPTypes
 
 /// The headers of a response, in the form in which they are stored with a version.
 struct StoredHead: Codable, Sendable, Hashable {
-    /// The limit of the stored header fields of a response, in bytes of names and values. There are 16 KiB for the
-    /// fields, and 16 KiB for those that are stored separately. If the fields are larger, unneeded ones are left out.
+    /// The limit of the stored header fields of a response, in bytes of names and values. Another 16 KiB are available
+    /// for fields that are stored separately. If the fields are larger, those that are not needed are left out.
     static let limit = 16 << 10
 
     /// Returns whether fields that can't be left out exceed the limit. These are the separately stored fields, which
@@ -21,12 +21,14 @@ struct StoredHead: Codable, Sendable, Hashable {
     var status: Int
     /// The names and values, in order, as ``EndToEndFields/storable(_:isOfSite:)`` returns them.
     private var lines: [[String]]
-    /// Whether the response had cookies that are not among the fields; `nil` if not.
+    /// Whether the response contained cookies that are not among the fields; `nil` if not.
     private(set) var dropsCookies: Bool?
     /// The URL after redirects, without user, query and fragment. It is `nil` if it is not stored; see
     /// ``storableAddress(_:_:of:)``.
     var url: String?
 
+    /// Creates the headers to store from those of a response.
+    ///
     /// - Parameters:
     ///   - url: The URL after redirects.
     ///   - redactedURL: The URL of the resource, as the catalog stores it.
@@ -74,7 +76,7 @@ struct StoredHead: Codable, Sendable, Hashable {
         set { lines = EndToEndFields.bounded(newValue, to: Self.limit).map { [$0.name.rawName, $0.value] } }
     }
 
-    /// Returns the headers, updated by a later response of the same version: a 304 or another part (RFC 9111 §3.2,
+    /// Returns the headers, updated by a later response for the same version: a 304 or another part (RFC 9111 §3.2,
     /// §3.4).
     func updated(by newer: StoredHead) -> StoredHead {
         var result = self

@@ -9,7 +9,7 @@ public struct StoredResource: Sendable, Hashable {
     public var key: CacheKey
     /// The scheme, host and path, without query values.
     public var redactedURL: String
-    /// The length in bytes; `nil` if no response contained it.
+    /// The length in bytes; `nil` if no response stated it.
     public var length: Int64?
     /// The origin's media type, such as `audio/mpeg`.
     public var contentType: String?
@@ -44,9 +44,9 @@ extension StoredResource {
 
 /// The information that a player needs about a resource before it reads the first byte.
 public struct ContentInformation: Sendable, Hashable {
-    /// The number of bytes; `nil` until a response from the origin contains it.
+    /// The number of bytes; `nil` until a response from the origin states it.
     public var length: Int64?
-    /// The origin's media type, such as `audio/mpeg`; `nil` if it sent none.
+    /// The origin's media type, such as `audio/mpeg`; `nil` if the origin sent none.
     public var contentType: String?
     /// Whether any byte range can be requested at any time. False for an origin that sends only whole bodies.
     public var supportsByteRanges: Bool

@@ -7,7 +7,7 @@ import SpoolStorage
 package struct StoredResponse: Sendable, Hashable {
     /// The status of the whole resource: 200 if only parts were received.
     package var status: Int
-    /// The end-to-end fields, as later responses of the version have updated them. They do not contain framing
+    /// The end-to-end fields, as later responses for the version have updated them. They do not contain framing
     /// (`Content-Length`, `Content-Range`), `Age` or credentials. Cookies are among them only if all clients may
     /// receive them; see ``EndToEndFields/storable(_:isOfSite:)``.
     package var fields: HTTPFields
@@ -16,7 +16,7 @@ package struct StoredResponse: Sendable, Hashable {
     /// The URL after redirects, without user, query and fragment. It is `nil` unless it is the URL of the resource or
     /// of a playlist.
     package var url: URL?
-    /// The validator, which distinguishes the version from others.
+    /// The validator, which distinguishes the version from other versions.
     package var validator: Validator
     /// Whether the bytes of the response are stored on disk, and not only forwarded.
     package var isStored: Bool
