@@ -47,7 +47,7 @@ final class ReaderPosition: Sendable {
     }
 }
 
-/// An open reader, for pages that show it.
+/// The state of an open reader, for status pages.
 struct ReaderActivity: Sendable {
     var id: ReaderID
     var position: Int64

@@ -14,7 +14,7 @@ struct UseDecision: Sendable {
     var part: (version: Generation, canBeCompleted: Bool)?
 }
 
-/// The operations for readers. Each is one step under the lock of the scheduler.
+/// The operations for readers. Each operation is one step under the lock of the scheduler.
 extension Scheduler {
     // MARK: - Opening and closing
 
@@ -32,8 +32,8 @@ extension Scheduler {
     /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
-    ///   - credentials: The credentials with which its bytes are requested.
-    ///   - mayKeep: Whether the bytes that are requested for it may be stored.
+    ///   - credentials: The credentials with which the reader's bytes are requested.
+    ///   - mayKeep: Whether the bytes that are requested for the reader may be stored.
     ///   - ahead: The size of the first read-ahead.
     ///   - decision: How the reader may use the current version.
     func openReader(

@@ -2,7 +2,7 @@ import ByteRanges
 import SpoolScheduling
 import SpoolStorage
 
-/// The queries and reports of a transfer. Each is one step under the lock of the scheduler.
+/// The queries and reports of a transfer. Each operation is one step under the lock of the scheduler.
 extension Scheduler {
     // MARK: - Questions
 
@@ -17,7 +17,7 @@ extension Scheduler {
     }
 
     /// Returns the data on which a request's preconditions depend: the current version, the end of its stored bytes,
-    /// and whether the transfer validates them.
+    /// and whether the transfer validates that version.
     func basis(of id: TransferID) -> (generation: Generation?, storedEnd: Int64, isValidation: Bool) {
         inspect { state in
             (
@@ -30,7 +30,7 @@ extension Scheduler {
     /// Returns whether no more bytes of the transfer may be stored.
     func isStale(_ id: TransferID) -> Bool { inspect { $0.machine.isStale(id) } }
 
-    /// Returns whether the transfer can't be fetched in parts, and is longer than any range request.
+    /// Returns whether the transfer's bytes can't be fetched in parts, and are more than any range request contains.
     func isStream(_ id: TransferID) -> Bool { inspect { $0.machine.isStream(id) } }
 
     /// Returns whether the stored bytes, or bytes that were read or are being sent, end at `offset`.
@@ -57,7 +57,7 @@ extension Scheduler {
 
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
     ///
-    /// - Parameter evenAfterPart: Whether to do so even if the origin has sent a part.
+    /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has sent a part.
     func requestsWholeResource(evenAfterPart: Bool) -> Bool {
         ask { state in
             switch state.machine.rangeSupport {
@@ -69,7 +69,7 @@ extension Scheduler {
         }
     }
 
-    /// Records that the origin rejected the request, perhaps for its size. Returns whether to try a smaller one.
+    /// Records that the origin rejected the request, perhaps because of its size. Returns whether to try a smaller one.
     func requestRejected(_ id: TransferID) -> Bool { inspect { $0.machine.requestRejected(id) } }
 
     /// Records that parts of responses can't be combined, or that the origin ignores range requests.
@@ -109,7 +109,7 @@ extension Scheduler {
     /// - Parameters:
     ///   - error: The error that readers receive if the transfer is not retried.
     ///   - usesStale: Whether readers may use the stored version even though the origin could not validate it.
-    ///   - report: A function that receives the consequence before readers do.
+    ///   - report: A function that receives the outcome before readers do.
     func ended(
         _ id: TransferID, _ ending: Ending, error: CacheError, usesStale: Bool, now: Duration,
         report: (Planner.Outcome) -> Void

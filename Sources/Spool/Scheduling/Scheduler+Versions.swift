@@ -10,7 +10,7 @@ struct ResourceContents: Sendable {
     var length: Int64?
     /// Whether readers that are opened later wait for a validation.
     var needsValidation: Bool
-    /// The origin's support of range requests.
+    /// The origin's support for range requests.
     var rangeSupport: RangeSupport
 
     /// Whether the origin supports range requests, as far as is known.
@@ -25,7 +25,8 @@ struct ResourceContents: Sendable {
     }
 }
 
-/// The operations for the current version and its stored bytes. Each is one step under the lock of the scheduler.
+/// The operations for the current version and its stored bytes. Each operation is one step under the lock of the
+/// scheduler.
 extension Scheduler {
     // MARK: - Questions
 
@@ -226,7 +227,7 @@ extension Scheduler {
         }
     }
 
-    /// Records that bytes of this version could not be read. Bytes that the store has discarded are then missing.
+    /// Records that bytes of this version could not be read. Bytes that the store has discarded then count as missing.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }

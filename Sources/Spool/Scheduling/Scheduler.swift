@@ -8,11 +8,11 @@ import Synchronization
 /// ``Planner`` decides.
 ///
 /// It does not read or write bytes, and does not depend on the origin. One lock guards all state that has to change
-/// together. It is locked for one step of the machine and for creating the tasks of new transfers. All other actions
-/// are performed after unlocking. No closure of a caller runs under the lock.
+/// together. The lock is held for one step of the machine and while the tasks of new transfers are created. All other
+/// actions are performed after unlocking. No closure from a caller runs under the lock.
 ///
-/// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only they
-/// and tests use ``feed(_:)``, ``ask`` and ``inspect(_:)``.
+/// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only
+/// these extensions and tests use ``feed(_:)``, ``ask`` and ``inspect(_:)``.
 final class Scheduler: Sendable {
     /// The effects of the machine's actions on other types. They are called without the lock.
     struct Handlers: Sendable {
@@ -53,6 +53,8 @@ final class Scheduler: Sendable {
     private let executor: BlockingExecutor
     private let closed = Atomic(false)
 
+    /// Creates a scheduler that acts as `machine` decides.
+    ///
     /// - Parameter unserved: The object that tracks stored bytes that no reader has read yet.
     init(
         machine: consuming Planner, credentials: SourceCredentials, unserved: UnservedBytes, clock: CacheClock,
@@ -85,14 +87,15 @@ final class Scheduler: Sendable {
         return result
     }
 
-    /// The number of changes of the current version and of its freshness, which changes only under the lock. A decision
-    /// on the use of the version is valid if it was made after the last change.
+    /// The number of changes to the current version and its freshness. It increases only under the lock. A decision on
+    /// the use of the version is valid if it was made after the last change.
     var revision: Int { revisions.load(ordering: .acquiring) }
 
-    /// Makes earlier decisions on the use of the current version invalid. Called under the lock.
+    /// Makes earlier decisions on the use of the current version invalid. This is called under the lock.
     func recordRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
 
-    /// Counts bytes that readers may read after this step, and that were not stored before. Called under the lock.
+    /// Counts bytes that readers may read after this step, and that were not stored before. This is called under the
+    /// lock.
     func count(_ fresh: ByteRangeSet) { unserved.add(fresh) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.
@@ -195,7 +198,7 @@ final class Scheduler: Sendable {
         }
     }
 
-    /// Permission to receive the next bytes of a transfer, and the version that stores them.
+    /// The permission to receive the next bytes of a transfer, and the version that stores them.
     struct Piece: Sendable {
         var permission: Planner.Permission
         /// `nil` if no more bytes of the transfer may be stored.
@@ -248,7 +251,7 @@ final class Scheduler: Sendable {
     ///
     /// - Parameters:
     ///   - error: The error that readers receive if the transfer is not retried.
-    ///   - report: A function that reports the consequence before readers receive it.
+    ///   - report: A function that reports the outcome before readers receive it.
     ///   - input: A function that feeds the end to the machine.
     func ended(
         _ id: TransferID, error: CacheError?, reporting report: (Planner.Outcome) -> Void,
