@@ -12,7 +12,7 @@ struct SystemState: Sendable, Hashable {
 
 /// The current ``SystemState``, for all preloaders of the process.
 ///
-/// It does not make decisions. It starts to watch the system with its first observer. Tests report states instead.
+/// It starts to watch the system when the first observer is added. Tests report states instead.
 final class SystemStateMonitor: Sendable {
     /// The monitor of this process.
     static let process = SystemStateMonitor { $0.watchSystem() }
@@ -37,13 +37,15 @@ final class SystemStateMonitor: Sendable {
     private let state = Mutex(State())
     private let start: @Sendable (SystemStateMonitor) -> Void
 
+    /// Creates a monitor that starts with its first observer.
+    ///
     /// - Parameter start: A function that starts to report states. It is called once.
     init(start: @escaping @Sendable (SystemStateMonitor) -> Void = { _ in }) { self.start = start }
 
     /// The current state.
     var current: SystemState { state.withLock { $0.current } }
 
-    /// Calls `changed` after each change, on any thread.
+    /// Adds an observer, whose function `changed` is called after each change, on any thread.
     func observe(_ changed: @escaping @Sendable () -> Void) -> Observation {
         let (id, isFirst) = state.withLock { state in
             state.lastID += 1

@@ -16,7 +16,7 @@ package final class CookieJar: Sendable {
         let name: String
         let value: String
         let host: String
-        /// The port of the origin that set it, or `nil` for the default port of the scheme.
+        /// The port of the origin that set the cookie, or `nil` for the default port of the scheme.
         let port: Int?
         let isForSubdomains: Bool
         let path: String
@@ -84,7 +84,7 @@ package final class CookieJar: Sendable {
         guard !cookies.isEmpty, let place = Place(url) else { return own }
         let names = Set((own ?? "").split(separator: ";").map { String($0.prefix { $0 != "=" }.drop { $0 == " " }) })
         let found = cookies.filter { place.receives($0) && $0.end ?? .max > now && !names.contains($0.name) }
-        // Cookies with longer paths precede others. The order of the others does not change.
+        // Cookies with longer paths precede others. Cookies with equally long paths keep their order.
         let sorted = found.enumerated().sorted {
             ($1.element.path.utf8.count, $0.offset) < ($0.element.path.utf8.count, $1.offset)
         }
@@ -117,7 +117,7 @@ package final class CookieJar: Sendable {
         let path: String
         let isSecure: Bool
 
-        /// It is `nil` if the URL has no host.
+        /// Creates the place of a URL; `nil` if the URL has no host.
         init?(_ url: URL) {
             guard let parts = URLComponents(url: url, resolvingAgainstBaseURL: true),
                 let host = parts.encodedHost?.lowercased(), !host.isEmpty

@@ -1,7 +1,7 @@
 public import Foundation
 public import HTTPTypes
 
-/// A transport: requests part of a resource from an origin, and delivers the response as it is received.
+/// A transport, which requests parts of resources from an origin, and delivers the responses as they are received.
 ///
 /// A transport sends requests unchanged and does not evaluate responses. `Range`, `If-Range`, credentials and all other
 /// fields are in ``UpstreamRequest/headerFields``. `PartialResponse` decides whether a response may be stored, and the
@@ -10,7 +10,7 @@ public import HTTPTypes
 ///
 /// Every implementation passes `UpstreamContract` from the test kit. Any task may call its methods concurrently.
 public protocol Upstream: Sendable {
-    /// Sends one `GET` and returns when the headers of the final response (after redirects) have been received.
+    /// Sends one request and returns when the headers of the final response (after redirects) have been received.
     ///
     /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request
     /// immediately. Cancelling the task that waits for the headers or iterates ends the wait soon. For some tens of
@@ -27,7 +27,7 @@ public struct UpstreamRequest: Sendable {
     public var url: URL
     /// All header fields to send.
     public var headerFields: HTTPFields
-    /// The method. The engine only uses `GET`, and an app's transport need not support others.
+    /// The method. Playback only uses `GET`, and an app's transport need not support other methods.
     ///
     /// A request whose method is not safe is always sent only once (RFC 9110 §9.2.2).
     public var method = HTTPRequest.Method.get
@@ -39,13 +39,13 @@ public struct UpstreamRequest: Sendable {
     public var purpose = Purpose.playback
     /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, a redirect is returned as the response.
     package var followsRedirects = true
-    /// The cookies that the transport sends in addition to ``headerFields``, and to which it adds those of the
-    /// responses, including redirects. By default, it is `nil`, and no cookies are sent or stored.
+    /// The cookies that the transport sends in addition to ``headerFields``, and to which it adds the cookies from
+    /// responses, including redirects. The default, `nil`, neither sends nor stores cookies.
     package var cookies: CookieJar?
     /// The minimum time limit for the headers, if the origin is known to delay them; `nil` for the default.
     package var longestHold: Duration?
 
-    /// The purposes of requests.
+    /// The purpose of a request.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -116,10 +116,10 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Starts the only iteration.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
-    /// Reads chunks until they have `length` bytes. The returned body contains them, and has to be iterated instead of
-    /// this one.
+    /// Reads chunks until they contain `length` bytes. The returned body starts with these chunks, and has to be
+    /// iterated instead of this one.
     ///
-    /// - Returns: The start, which is shorter if the body is.
+    /// - Returns: The start of the body, which is shorter than `length` if the whole body is.
     func readingStart(ofLength length: Int) async throws -> (start: [UInt8], body: UpstreamBody) {
         var iterator = makeAsyncIterator()
         var (start, chunks): ([UInt8], [UpstreamChunk]) = ([], [])

@@ -68,10 +68,10 @@ public struct UpstreamError: Error, CustomStringConvertible {
     /// Whether the same request may succeed a little later.
     public var isTransient: Bool { [.unreachable, .timedOut, .connectionLost, .networkNotAllowed].contains(code) }
 
-    /// The sentence.
+    /// The ``message``.
     public var description: String { message }
 
-    /// Returns the sentence to use after one that has already named `redactedURL`.
+    /// Returns the message to append to a text that already contains `redactedURL`.
     package func message(after redactedURL: String) -> String {
         message.hasPrefix(redactedURL + " ") ? String(message.dropFirst(redactedURL.count + 1)) : message
     }
@@ -79,7 +79,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
 
 /// Texts for users, and numbers for statistics.
 ///
-/// The texts are English. An app in other languages can select its own by ``UpstreamError/code``.
+/// The texts are English. An app in other languages can select its own texts by ``UpstreamError/code``.
 extension UpstreamError: LocalizedError, CustomNSError {
     /// A sentence that describes the error without a URL or a number, for an alert.
     public var errorDescription: String? {
