@@ -142,6 +142,8 @@ package final class OriginTurn: Sendable {
         question.withLock { $0.question.take() }?.end()
     }
 
+    /// Adopts a request's turn, so that ``end(isAnswered:)`` ends it.
+    ///
     /// - Throws: `CancellationError` if the turn has ended.
     fileprivate func take(_ question: RequestTurns.Turn) throws {
         let isEnded = self.question.withLock { state in

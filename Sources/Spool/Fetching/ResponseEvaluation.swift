@@ -76,8 +76,8 @@ struct ResponseEvaluation {
             otherStatus
             ?? PartialResponse.evaluate(
                 head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
-        // The origin responds to a condition with a whole body only if the bytes are not the stored ones, regardless of
-        // the validator (RFC 9111 §4.3.3). A live stream has different bytes, even though no validator identifies them.
+        // The origin responds to a condition with a whole body only if the bytes have changed, regardless of the
+        // validator (RFC 9111 §4.3.3). A live stream has different bytes, even though no validator identifies them.
         let isLive = current.isValidation && current.generation?.mayBeLive == true
         let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision,

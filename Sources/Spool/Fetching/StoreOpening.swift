@@ -57,6 +57,8 @@ final class StoreOpening: Sendable {
     private let openStore: @Sendable (_ previous: Store?) async throws -> Store
     private let fallback: @Sendable (CacheError) throws -> Store
 
+    /// Creates an opener for the store of a cache.
+    ///
     /// - Parameters:
     ///   - retries: Whether the directory is opened again if it can't be written.
     ///   - openStore: A function that opens the directory. Its argument is the store to replace, which could not be

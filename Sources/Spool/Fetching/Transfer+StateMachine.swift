@@ -35,6 +35,8 @@ extension Transfer {
         /// Whether the end of a piece was skipped, so that the next piece does not start at ``position``.
         private var isCut = false
 
+        /// Creates the counter for a body.
+        ///
         /// - Parameters:
         ///   - offset: The offset of the first byte of the body.
         ///   - end: The exclusive end of the body, or `nil` if it is not known.

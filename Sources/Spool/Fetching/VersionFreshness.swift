@@ -32,6 +32,8 @@ final class VersionFreshness: Sendable {
     private let mayBeLive: @Sendable () -> Bool
     private let state = Mutex(State())
 
+    /// Creates the freshness of a resource that has not been opened.
+    ///
     /// - Parameters:
     ///   - request: The header fields of the requests, if other users may receive their responses. Otherwise `nil`.
     ///   - mayBeLive: A function that returns whether the current version may be live, so that a later opening must not

@@ -13,6 +13,8 @@ struct WaitMeasurement {
     private let wasFetching: Bool
     private let wasEvicted: Bool
 
+    /// Starts the measurement of a wait.
+    ///
     /// - Returns: `nil` if the reader is closed, or belongs to a preload, for which no player waits.
     init?(_ resource: OpenResource, _ id: ReaderID, from position: Int64? = nil) {
         guard let (priority, offset) = resource.scheduler.place(of: id), priority == .playback else { return nil }

@@ -221,6 +221,8 @@ final class ImportedFile: Sendable {
     /// The time of the last write.
     private let modified: Date?
 
+    /// Opens the file at a path.
+    ///
     /// - Throws: `CacheError` with code `.storage` if the file can't be read, or is not a regular file.
     init(_ path: String) throws {
         self.path = path
@@ -234,6 +236,8 @@ final class ImportedFile: Sendable {
 
     func hashes() throws -> FileHashes { try FileHashes(of: file) }
 
+    /// Returns the bytes of a range.
+    ///
     /// - Throws: `CacheError` with code `.storage`, including if the file has become shorter.
     func read(_ range: Range<Int64>) throws -> Data {
         var data = Data(count: range.count)

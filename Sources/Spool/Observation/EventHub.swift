@@ -144,6 +144,8 @@ final class EventQueue: Sendable {
     private let signal = ChangeSignal()
     private let ended: @Sendable () -> Void
 
+    /// Creates an empty queue.
+    ///
     /// - Parameter ended: A function that is called when the listener has ended.
     init(ended: @escaping @Sendable () -> Void) { self.ended = ended }
 

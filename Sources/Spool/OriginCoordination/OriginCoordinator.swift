@@ -20,6 +20,8 @@ final class OriginCoordinator: Sendable {
     private let executor: any TaskExecutor
     private let state = Mutex(State())
 
+    /// Creates a coordinator without resources.
+    ///
     /// - Parameter executor: The executor of the task that waits for deadlines.
     init(maximumConnectionsPerOrigin: Int, clock: CacheClock, executor: any TaskExecutor) {
         self.maximumConnectionsPerOrigin = maximumConnectionsPerOrigin

@@ -157,6 +157,8 @@ struct PreloadQueue<Item> {
 
     private var lines: [Line]
 
+    /// Creates an empty queue.
+    ///
     /// - Parameter lineCount: The number of priorities, of which 0 is the last.
     init(lineCount: Int) { lines = Array(repeating: Line(), count: max(1, lineCount)) }
 

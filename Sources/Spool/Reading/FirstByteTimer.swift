@@ -12,6 +12,8 @@ final class FirstByteTimer: Sendable {
     private let resource: OpenResource
     private let phase = Mutex(Phase.idle)
 
+    /// Creates a timer for a reader of a resource.
+    ///
     /// - Returns: `nil` if there are no instruments.
     init?(_ resource: OpenResource?) {
         guard let resource, !resource.context.instruments.isEmpty else { return nil }

@@ -237,9 +237,8 @@ public final class MediaResource: Sendable {
 
     /// Returns the bytes of a half-open range. The part past the end of the resource is omitted.
     ///
-    /// All of these bytes are in memory at the same time, so use this method for small ranges, such as headers, an
-    /// image or a few seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not
-    /// grow.
+    /// All of these bytes are in memory at the same time. Use this method for small ranges, such as headers, an image
+    /// or a few seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
     ///
     /// - Throws: The errors of ``MediaReader/next()``. The result always contains all bytes.
     public func data(in range: Range<Int64>) async throws -> Data {

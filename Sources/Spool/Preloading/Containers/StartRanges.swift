@@ -32,6 +32,8 @@ struct StartRanges: Sendable {
     private var lookedAt: Int64 = 0
     private var looking: Range<Int64>?
 
+    /// Creates a search in a file.
+    ///
     /// - Parameters:
     ///   - length: The number of bytes of the file; `nil` if unknown.
     ///   - seconds: The amount of media; `nil` for the amount that a player needs to start.
@@ -100,6 +102,8 @@ struct StartPlan: Sendable, Equatable {
     static let headCount: Int64 = 256 << 10
     static let tailCount: Int64 = 64 << 10
 
+    /// Creates an empty plan.
+    ///
     /// - Parameter seconds: The amount of media. If only the average rate is known, the start may need more.
     init(seconds: Double, length: Int64?) {
         self.seconds = seconds
