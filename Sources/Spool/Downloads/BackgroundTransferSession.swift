@@ -16,7 +16,7 @@ public protocol BackgroundTransferSession: Sendable {
     /// - Throws: An error if the transfer can't be started. The app then fetches the bytes.
     func start(_ request: BackgroundTransferRequest) async throws
 
-    /// Returns all transfers that were not removed, including those of previous launches.
+    /// Returns all transfers that were not removed, including transfers from previous launches.
     func transfers() async -> [BackgroundTransfer]
 
     /// Cancels a running transfer, or deletes the file of a finished one. Does nothing if there is no such transfer.

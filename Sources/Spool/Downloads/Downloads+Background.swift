@@ -6,10 +6,10 @@ extension Downloads {
     /// background.
     ///
     /// The cache's own downloads stop, and are paused until ``takeBack(from:)``. Files that the session has received
-    /// are stored first. If the download of media has not started, its first block is requested, because its version
-    /// and length are needed. Each missing range is then requested in parts of `chunkSize`, with the current header
-    /// fields of its source. If these fields expire and the origin rejects a request, the app fetches the missing bytes
-    /// later.
+    /// are stored first. If the download of media has not started, the first block of the media is requested, because
+    /// its version and length are needed. Each missing range is then requested in parts of `chunkSize`, with the
+    /// current header fields of its source. If these fields expire and the origin rejects a request, the app fetches
+    /// the missing bytes later.
     ///
     /// Media is not handed over in these cases, and waits for ``takeBack(from:)``:
     ///
@@ -24,8 +24,8 @@ extension Downloads {
     ///
     /// - Parameters:
     ///   - session: The session.
-    ///   - chunkSize: The maximum size of a transfer in bytes. It is rounded down to a multiple of 64 KiB. If a transfer
-    ///     is cancelled, its bytes are fetched again. The default is 8 MiB.
+    ///   - chunkSize: The maximum size of a transfer, in bytes, rounded down to a multiple of 64 KiB. If a transfer is
+    ///     cancelled, its bytes are fetched again. The default is 8 MiB.
     ///   - maximumTransfers: The maximum number of transfers that the session has at the same time. The default is 64.
     /// - Returns: The stored bytes, the number of started transfers, and the reasons why the other transfers were not
     ///   started.

@@ -12,10 +12,10 @@ import Synchronization
 /// for await state in download.states { bar.progress = state.fractionCompleted ?? 0 }
 /// ```
 ///
-/// Sets survive restarts. ``resume(_:)`` fetches their missing ranges; stored bytes are not fetched again. Only the
-/// scheme, host and path of a URL are recorded, because its other parts may contain secrets. The query is recorded only
-/// on request. Header fields and resolved requests are never recorded. After a restart, the download of a source that
-/// needs them waits until the source is added again.
+/// Sets survive restarts. ``resume(_:)`` fetches their missing ranges; stored bytes are not fetched again. By default,
+/// only the scheme, host and path of a URL are recorded, because its other parts may contain secrets. The query is
+/// recorded only on request. Header fields and resolved requests are never recorded. After a restart, the download of a
+/// source that needs them waits until the source is added again.
 ///
 /// While iOS suspends the app, its requests fail as if the network were lost. Downloads resume automatically in the
 /// same process, within the limits of `RetryPolicy`. After that, and in a new process, call ``resume(_:)``. To download

@@ -14,8 +14,8 @@ extension Generation {
         return version
     }
 
-    /// Whether the bytes may be those of a live stream. Without a length, a validator or ranges, a later response may have
-    /// other bytes.
+    /// Whether the bytes may belong to a live stream. Without a length, a validator or ranges, a later response may
+    /// contain other bytes.
     var mayBeLive: Bool {
         let version = resourceVersion
         return version.length == nil && !version.validator.canConfirm && version.acceptsRanges != true

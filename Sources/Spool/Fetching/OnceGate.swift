@@ -5,7 +5,7 @@ final class OnceGate: Sendable {
     private enum Phase {
         /// The work has not been done. → working
         case idle
-        /// A task is working, and others are waiting for the end of their streams. → idle, if it fails; done
+        /// A task is working, and other tasks are waiting for the end of their streams. → idle, if it fails; done
         case working([AsyncStream<Void>.Continuation])
         case done
     }

@@ -42,7 +42,7 @@ final class ResourceUse: Sendable {
         }
     }
 
-    /// Records a use of the resource, unless one was recorded a moment ago.
+    /// Records a use of the resource, unless it repeats the last recorded use within the same second.
     func recordUse() {
         guard context.recentUse.note(number, at: context.clock.elapsed()) else { return }
         let (presentation, tag) = state.withLock { ($0.presentation, $0.tag) }

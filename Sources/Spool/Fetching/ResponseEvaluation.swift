@@ -123,7 +123,7 @@ struct ResponseEvaluation {
         let body = body(placement, isNew: isNew)
         let isWhole = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
         if head.status.code == 206, !isWhole, !placement.version.canBeAssembled(under: rule) {
-            // The part is a separate version. If it does not contain all bytes that readers want, the whole resource is
+            // The part is a separate version. If it does not contain all bytes that readers need, the whole resource is
             // requested. If the whole resource was already requested, the origin would send the same part again.
             guard askedFrom != nil else {
                 let reason = "206: a part without a strong validator, but the whole resource was requested"
@@ -211,7 +211,7 @@ struct ResponseEvaluation {
         return head.status == .partialContent
     }
 
-    /// Returns whether the response contains all bytes that the players want, so that it can be a separate version.
+    /// Returns whether the response contains all bytes that the players need, so that it can be a separate version.
     /// Preloads need the whole resource.
     private func servesReaders(_ placement: PartialResponse.BodyPlacement) -> Bool {
         guard start.priority == .playback, let end = placement.end else { return false }

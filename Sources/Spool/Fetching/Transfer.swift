@@ -183,7 +183,8 @@ struct Transfer {
         }
     }
 
-    /// Whether a response has the `Content-Encoding` of a compression, although its bytes are uncompressed media.
+    /// Returns whether a response's `Content-Encoding` indicates compression, even though its bytes are uncompressed
+    /// media.
     ///
     /// Bytes from the middle do not show this. They are treated like the bytes from the start, which have been stored
     /// with the same label.
@@ -359,7 +360,7 @@ struct Transfer {
         return .ended
     }
 
-    /// Waits for permission to receive more bytes. Returns the offset before which readers want bytes, or `nil` to
+    /// Waits for permission to receive more bytes. Returns the offset before which readers need bytes, or `nil` to
     /// stop.
     private func nextPiece(_ connection: OriginConnection) async -> (limit: Int64, piece: Scheduler.Piece)? {
         while true {

@@ -51,7 +51,7 @@ final class VersionFreshness: Sendable {
     // MARK: - Use
 
     /// The number of openings to which a request that is sent now applies. `nil` for all openings before its response,
-    /// because all requests are those of one user.
+    /// because all requests come from one user.
     ///
     /// An opening for another request may use the response only if the response is fresh (RFC 9111 §4).
     var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }

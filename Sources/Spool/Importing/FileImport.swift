@@ -136,7 +136,7 @@ private struct FileImport {
         for (algorithm, claimed) in digests.claimed where hashes.value(algorithm) != claimed {
             throw refusal("the file's hash differs from the origin's")
         }
-        // A different hash, or none, proves nothing.
+        // A different or missing entity tag proves nothing, because an entity tag need not be a hash.
         return !digests.claimed.isEmpty || digests.entityTag == hashes.md5 ? .hash : .length
     }
 

@@ -4,7 +4,7 @@ import SpoolStorage
 
 extension CacheInstrument {
     /// Returns an instrument that counts the actions of the cache with swift-metrics. The names start with `spool_`,
-    /// and are the same as those of the server's metrics; `docs/observation.md` lists them.
+    /// and are the same as in the server's metrics; `docs/observation.md` lists them.
     ///
     /// - Parameter factory: The factory of the metrics. The default is the current factory of the metrics system.
     public static func metrics(_ factory: any MetricsFactory = MetricsSystem.factory) -> CacheInstrument {

@@ -6,7 +6,7 @@ import Synchronization
 /// The newest requests to origins and waits of readers, for pages that show why playback was slow.
 ///
 /// It does not record reads of stored bytes. The lock is used only by transfers, by readers that had to wait, and by
-/// evictions, and not for each chunk. It may be used from any thread.
+/// evictions, and not for each chunk. The log may be used from any thread.
 package final class TrafficLog: Sendable {
     /// The maximum number of entries of each kind.
     package static let limit = 1000

@@ -51,8 +51,8 @@ struct KnownOrigins: Sendable {
         if let oldest { entries.remove(at: oldest.index) }
     }
 
-    /// Records that the resources of an origin can't be played without those of `others`. Does nothing if the origin is
-    /// not known.
+    /// Records that the resources of an origin can't be played without the resources of `others`. Does nothing if the
+    /// origin is not known.
     mutating func note(_ name: String, needs others: some Sequence<String>) {
         guard var entry = entries[name] else { return }
         for other in others where other != name && entry.needed.count < Self.neededLimit { entry.needed.insert(other) }

@@ -31,7 +31,7 @@ final class OriginCoordinator: Sendable {
 
     deinit { state.withLock { $0.timer?.task.cancel() } }
 
-    /// Returns the state of the origin of `url`, which consists of scheme, host and port (RFC 6454 §4).
+    /// Returns the state of the origin of `url`. An origin consists of scheme, host and port (RFC 6454 §4).
     func origin(of url: URL) -> OriginState {
         let (name, now) = (Self.name(of: url), clock.elapsed())
         return state.withLock { $0.origins.origin(name, at: now, make: makeOrigin) }

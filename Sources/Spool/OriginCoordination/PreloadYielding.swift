@@ -6,7 +6,7 @@ import SpoolScheduling
 /// second. A player that reads each byte when it is received would otherwise have to share its link between its waits.
 ///
 /// A preload is not held forever. A player that still waits after ``waitLimit`` is limited by something else. If that
-/// player does not share a bottleneck with the preload, the preload then ignores it until it no longer waits.
+/// player does not share a bottleneck with the preload, the preload then ignores the player until the wait ends.
 /// Otherwise, the preload continues for ``share``, and is held again. A slow player therefore never stops a preload
 /// permanently.
 ///

@@ -347,8 +347,8 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///   - buffer: The buffer for the bytes. It is not written to after the call.
     ///   - offset: The offset of the first byte in the resource.
     /// - Returns: The number of bytes. 0 for an empty buffer, and at or past the end of the range or of the resource.
-    /// - Throws: `CancellationError` if the reader is cancelled. Also the errors of ``next()``, but none for an offset
-    ///   past the end.
+    /// - Throws: `CancellationError` if the reader is cancelled. Also throws the errors of ``next()``, except for an
+    ///   offset past the end.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
         if phase.isCancelled { throw CancellationError() }
         guard !buffer.isEmpty else { return 0 }

@@ -30,7 +30,7 @@ private final class StateObserver: Sendable {
 
     /// Returns the next state that differs from the previous one; `nil` at the end.
     func next() async -> ResourceState? {
-        // It throws if the cache is closed or the task is cancelled, so there is nothing more to show.
+        // This throws if the cache is closed or the task is cancelled, so there is nothing more to show.
         guard let resource = try? await media.opened() else { return nil }
         while true {
             let previous = seen.withLock { $0 }

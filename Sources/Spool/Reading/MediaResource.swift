@@ -178,7 +178,7 @@ public final class MediaResource: Sendable {
                 do {
                     _ = try await reader.next()
                 } catch let error as CacheError where error.code == .unsatisfiableRange {
-                    // An empty resource has no first byte, but a length.
+                    // An empty resource has no first byte, but it has a length.
                 } catch {
                     failure.withLock { $0 = error }
                 }

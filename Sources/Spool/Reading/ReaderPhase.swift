@@ -24,7 +24,7 @@ struct OpenReader {
         self.isCountedFromEnd = isCountedFromEnd
     }
 
-    /// Returns whether the position is correct in a version of this length. In another version, the last bytes may
+    /// Returns whether the position is correct in a version with this length. In another version, the last bytes may
     /// start elsewhere.
     func stands(in length: Int64?, for range: MediaRange) -> Bool {
         guard isCountedFromEnd, let length, case .suffix(let count) = range else { return true }

@@ -115,7 +115,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// Returns whether the response may be used even though it is stale and the origin did not validate it (RFC 9111
     /// §4.2.4, §4.3.3).
     ///
-    /// - Parameter asker: See ``asker``; `nil` if all requests are those of one user.
+    /// - Parameter asker: See ``asker``; `nil` if all requests come from one user.
     func mayBeStale(after failure: Failure, at now: Int64, for asker: String?) -> Bool {
         guard !mustRevalidate else { return false }
         if let staleIfError, now >= freshUntil + staleIfError { return false }

@@ -27,7 +27,7 @@ struct StoredHead: Codable, Sendable, Hashable {
     /// ``storableAddress(_:_:of:)``.
     var url: String?
 
-    /// Creates the headers to store from those of a response.
+    /// Creates the headers to store from the headers of a response.
     ///
     /// - Parameters:
     ///   - url: The URL after redirects.
@@ -39,7 +39,7 @@ struct StoredHead: Codable, Sendable, Hashable {
         self.url = url.flatMap { Self.storableAddress($0, head.headerFields, of: redactedURL) }
         var fields = head.headerFields
         if status != head.status.code {
-            // The fields of a partial response are stored as those of the whole resource.
+            // The fields of a partial response are stored as fields of the whole resource.
             fields[.contentRange] = nil
             fields = EndToEndFields.withoutMessageDigests(fields)
         } else if head.status == .notModified, let name = HTTPField.Name("Content-Digest") {

@@ -56,7 +56,7 @@ struct ReaderVersions {
         for id in ids { entries[id]?.status = .separate }
     }
 
-    /// Sets the reason why readers of the current version may use it, for the readers that have no reason yet.
+    /// Sets the reason why readers of the current version may use it, for readers whose reason is not set yet.
     ///
     /// - Parameter evenKnown: Whether this also replaces the reasons of the other readers.
     mutating func recordSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {

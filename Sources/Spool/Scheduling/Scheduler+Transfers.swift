@@ -36,7 +36,7 @@ extension Scheduler {
     /// Returns whether the stored bytes, or bytes that were read or are being sent, end at `offset`.
     func reaches(_ offset: Int64) -> Bool { inspect { $0.machine.reaches(offset) } }
 
-    /// Returns whether these bytes, of a resource of this length, include all bytes that the open readers want.
+    /// Returns whether these bytes, of a resource with this length, include all bytes that the open readers need.
     func serves(_ part: Range<Int64>, _ end: Int64?) -> Bool { inspect { $0.machine.isServed(by: part, length: end) } }
 
     /// Returns whether a transfer that is interrupted now would be retried.

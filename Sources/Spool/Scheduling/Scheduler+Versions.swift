@@ -250,7 +250,7 @@ extension Scheduler.State {
             versions.recordSource(.miss)
             let actions = length.map { machine.recordLength($0).actions } ?? []
             guard let body, body.isUnprovenPart, let end = body.end else { return actions }
-            // A reader that opened during the evaluation may want other bytes.
+            // A reader that opened during the evaluation may need other bytes.
             let (left, more) = machine.partStarted(body.offset..<end, length: length)
             versions.setSeparate(left)
             return actions + left.map { .wake($0) } + more

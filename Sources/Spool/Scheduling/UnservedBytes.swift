@@ -15,7 +15,7 @@ final class UnservedBytes: Sendable {
     }
 
     private let state = Mutex(State())
-    /// Whether there may be unserved bytes. Readers of bytes that were stored long ago need no lock.
+    /// Whether there may be unserved bytes. Readers of bytes that were stored long ago do not need the lock.
     private let mayHaveBytes = Atomic(false)
 
     /// The number of bytes that have been stored since the resource was opened.

@@ -142,7 +142,7 @@ struct CAFParser {
                 sampleRate = try bytes.float(at: body, bytes: 8)
                 let packetSize = Double(try bytes.number(at: body.adding(16), bytes: 4))
                 let framesPerPacket = Double(try bytes.number(at: body.adding(20), bytes: 4))
-                // A value of 0 means that it differs between packets.
+                // Each value is 0 if it varies between packets.
                 plan.learn(bytesPerSecond: packetSize * sampleRate / framesPerPacket)
             case "pakt": frames = Double(try bytes.number(at: body.adding(8), bytes: 8))
             case "data": samples = samples ?? body..<body.adding(count)
