@@ -107,7 +107,7 @@ extension HTTPUpstream {
         public var userAgent: String?
         /// A function that returns the value of `Cookie` for a URL, or `nil` for none.
         ///
-        /// The default, `nil`, sends no cookies.
+        /// The default, `nil`, does not send cookies.
         ///
         /// It is called for each request and each redirect, from any thread, and is not called if the `MediaSource` has
         /// a `Cookie` field. On Apple platforms, ``sendsCookies(of:)`` sets it.

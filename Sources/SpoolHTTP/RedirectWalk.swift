@@ -124,7 +124,8 @@ extension URL {
         guard let host = URLComponents(url: self, resolvingAgainstBaseURL: true)?.encodedHost, !host.isEmpty,
             (1...65535).contains(port ?? 80)
         else { return false }
-        // Only the percent sign of an IPv6 zone is encoded (RFC 6874 §2). A name needs no encoding (RFC 3986 §3.2.2).
+        // Only the percent sign of an IPv6 zone is encoded (RFC 6874 §2). A name does not need encoding (RFC 3986
+        // §3.2.2).
         let isName = !host.contains(":")
         guard !host.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7F || isName && $0 == UInt8(ascii: "%") }) else {
             return false

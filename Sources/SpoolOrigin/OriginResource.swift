@@ -54,9 +54,9 @@ public struct OriginResource: Sendable {
 
 /// A rule that changes the origin's responses to some requests for a resource, to simulate faults.
 ///
-/// The server itself has no faults. It passes the request and the resource to each rule before it decides the response.
-/// Then it passes the decided response to each rule before sending it. The fault simulations of the test kit use these
-/// two steps.
+/// The server itself does not simulate faults. It passes the request and the resource to each rule before it decides
+/// the response. Then it passes the decided response to each rule before sending it. The fault simulations of the test
+/// kit use these two steps.
 public struct OriginRule: Sendable {
     /// Changes the request and the resource, before the response is decided.
     package typealias Prepare = @Sendable (inout OriginRequest, inout OriginResource) -> Void

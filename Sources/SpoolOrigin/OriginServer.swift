@@ -27,7 +27,7 @@ package final class OriginServer: Sendable {
         package var certificate: URL
         /// The private key.
         package var key: URL
-        /// A PEM file with the trusted roots of client certificates, or `nil` if clients need no certificate.
+        /// A PEM file with the trusted roots of client certificates, or `nil` if clients do not need a certificate.
         package var clientTrustRoots: URL?
         /// Whether the highest supported TLS version is 1.1, which RFC 8996 deprecates.
         package var isOutdated = false

@@ -102,8 +102,8 @@ public struct WebDAV: Sendable {
 
     /// Returns a reference's path relative to the root, or `nil` if it is outside the root.
     ///
-    /// The scheme and the port of the reference are ignored. A server behind a reverse proxy may not know its public
-    /// scheme and port.
+    /// The scheme and the port of the reference are ignored. A server behind a reverse proxy may send a scheme and port
+    /// that differ from its public ones.
     private func path(of reference: String, from url: URL) -> String? {
         guard let found = URL(string: reference, relativeTo: url)?.absoluteURL.standardized,
             found.host()?.lowercased() == root.host()?.lowercased()

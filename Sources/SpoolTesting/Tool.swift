@@ -80,7 +80,7 @@ package struct Tool: Sendable {
                 if !rest.isEmpty { line.yield(String(decoding: rest, as: UTF8.self)) }
                 line.finish()
                 // The pipe is closed here, because on Linux, Foundation's process holds the last reference to it.
-                try? output.close()  // It is read to its end, so nothing can be lost.
+                try? output.close()  // The pipe was read to its end, so nothing can be lost.
             }
         }
 

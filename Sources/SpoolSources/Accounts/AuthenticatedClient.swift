@@ -21,7 +21,7 @@ public struct AuthenticatedClient: Sendable {
     ///   - content: The request body. Its `Content-Length` must be one of the request's fields.
     ///   - upstream: The transport.
     /// - Throws: ``SourceError`` if the status is not successful or the body exceeds 16 MiB. `UpstreamError` if there
-    ///   is no response. Also throws the errors of the account.
+    ///   is no response. Also throws the errors from the account.
     public func data(
         for request: UpstreamRequest, sending content: Data? = nil, over upstream: any Upstream
     ) async throws -> Data {

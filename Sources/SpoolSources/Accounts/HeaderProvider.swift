@@ -6,7 +6,7 @@ public import Spool
 ///
 /// The fields are resolved once for all sources. They are resolved again after they expire or the origin rejects them
 /// (401, 403, 407, 410), but only once for all concurrent transfers. Cached media is found regardless of the fields,
-/// because cache keys contain no secrets.
+/// because cache keys do not contain secrets.
 ///
 /// ```swift
 /// let drive = HeaderProvider.bearer(expiration: tokens.expiration) { try await tokens.refreshed() }

@@ -101,7 +101,7 @@ public enum ByteStoreContract {
             },
         ]
 
-    /// Returns a name like those of a cache.
+    /// Returns a name like the names of files in a cache.
     private static func name(_ index: Int) -> String {
         let digits = String(UInt64(index) &* 0x9E37_79B9_7F4A_7C15, radix: 16)
         return String(repeating: "0", count: 16 - digits.count) + digits + String(repeating: "5", count: 16)

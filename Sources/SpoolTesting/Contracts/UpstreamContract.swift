@@ -3,7 +3,7 @@ import HTTPTypes
 package import Spool
 package import SpoolOrigin
 
-/// The contract of every `Upstream`, as a list of cases that need no test framework.
+/// The contract of every `Upstream`, as a list of cases that do not depend on a test framework.
 ///
 /// Run it for your own transport, with one test for each case:
 ///
