@@ -3,10 +3,10 @@
 /// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`. The last block of a resource may be short. The stored
 /// bytes of a block are always a prefix of it. A transfer starts at a block's start, or at the end of its stored bytes.
 package enum Block {
-    /// The number of bytes in a block, except the last one.
+    /// The number of bytes in every block except the last one of a resource, which may be shorter.
     package static let size: Int64 = 65536
 
-    /// The largest offset, ``NumberLimits/byteOffset``. No byte is stored at or after it.
+    /// The upper limit of offsets, ``NumberLimits/byteOffset``. No byte is stored at this offset or after it.
     package static let offsetLimit = NumberLimits.byteOffset
 
     /// Returns the index of the block that contains the byte at `offset`. The offset must not be negative.
@@ -15,7 +15,7 @@ package enum Block {
     /// Returns the offset of the first byte of a block.
     package static func start(of index: Int64) -> Int64 { index * size }
 
-    /// Returns the bytes of a complete block.
+    /// Returns the byte range of a complete block.
     package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
 
     /// Returns the indices of all blocks that `range` touches.
@@ -30,7 +30,7 @@ package enum Block {
     /// Returns the greatest block start at or before `offset`.
     package static func roundDown(_ offset: Int64) -> Int64 { offset / size * size }
 
-    /// Returns whether the range is valid: not negative, and within ``offsetLimit``.
+    /// Returns whether the range starts at 0 or later, and ends at ``offsetLimit`` or earlier.
     package static func isAddressable(_ range: Range<Int64>) -> Bool {
         range.lowerBound >= 0 && range.upperBound <= offsetLimit
     }

@@ -56,7 +56,7 @@ extension ByteRangeSet: Codable {
     /// Decodes an array of `[start, end]` pairs, as ``encode(to:)`` writes it.
     ///
     /// - Throws: `DecodingError.dataCorrupted` if a pair is empty, starts below 0, or does not follow the previous one
-    ///   with missing bytes in between. For other values, the errors from the decoder.
+    ///   with missing bytes in between. Errors from the decoder are rethrown.
     public init(from decoder: any Decoder) throws {
         self.init()
         var pairs = try decoder.unkeyedContainer()
@@ -102,8 +102,8 @@ private struct VarintReader {
         self.bytes = bytes
     }
 
-    /// Returns the next integer, from 0 to `Int64.max`. It has at most nine bytes of seven bits. The last byte is not
-    /// 0, unless it is the only one.
+    /// Returns the next integer, from 0 to `Int64.max`. Its encoding has at most nine bytes with seven bits each. The
+    /// last byte is not 0, unless it is the only one.
     mutating func next() throws(ByteRangeSetDecodingError) -> Int64 {
         let start = index
         var value: Int64 = 0

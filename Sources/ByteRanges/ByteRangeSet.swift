@@ -12,20 +12,20 @@
 /// storedRanges.insert(65_536..<131_072)         // now one range, 0..<196608
 /// ```
 ///
-/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets
-/// `0 ..< Int64.max`, and no others. No call crashes because of an offset. `insert(_:)` ignores the part of a range
-/// below 0. Queries find no bytes below 0: `contains(-1)` is `false`, and in a window that starts at -5, `-5 ..< 0` is
-/// missing.
+/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets `0 ..<
+/// Int64.max`, and no others. No offset causes a crash. `insert(_:)` ignores the part of a range below 0. Queries find
+/// no bytes below 0: `contains(-1)` is `false`, and in a window that starts at -5, `-5 ..< 0` is missing.
 ///
 /// **As a collection.** The elements are the ranges: ascending, not empty, no two overlapping or adjacent. Therefore,
-/// two sets of the same offsets are always equal. Indices are positions from 0, and any mutation invalidates them.
-/// `ByteRangeSet.contains` takes offsets; generic code that calls `Sequence.contains` takes an element.
+/// two sets with the same offsets are always equal. Indices are positions from 0, and any mutation invalidates them.
+/// `ByteRangeSet.contains` takes offsets; in generic code, `Sequence.contains` takes an element.
 ///
 /// **Complexity**, with *n* ranges. Queries are O(log *n*), plus the number of returned ranges. A mutation is O(log
 /// *n*), plus a move of at most one leaf (8 KiB) and a pass over the *n*/512 leaves. At the end of the set, a mutation
 /// is O(1). A copy is O(1). The first mutation after a copy copies one leaf and the list of leaves, but not all ranges.
 ///
-/// **Threading.** The set is a value like `Array`. It is sendable, and shared variables need a lock.
+/// **Threading.** The set is a value type, like `Array`. It is sendable, but a variable that several threads share
+/// needs a lock.
 public struct ByteRangeSet: Sendable {
     var leaves: RangeLeaves
 
@@ -88,8 +88,8 @@ extension ByteRangeSet: Hashable {
 }
 
 extension ByteRangeSet: CustomStringConvertible {
-    /// The ranges in Swift notation, for logs: `[0..<10, 20..<30]`. After 32 ranges, it contains only the
-    /// number of the remaining ones.
+    /// The ranges in Swift notation, for logs: `[0..<10, 20..<30]`. After the first 32 ranges, only the number of the
+    /// remaining ones is shown.
     public var description: String {
         let shown = 32
         var parts = prefix(shown).map { "\($0.lowerBound)..<\($0.upperBound)" }
@@ -101,7 +101,7 @@ extension ByteRangeSet: CustomStringConvertible {
 }
 
 extension ByteRangeSet: RandomAccessCollection {
-    /// An iterator over the ranges in ascending order, as they were at its creation.
+    /// An iterator over the ranges in ascending order, as they were when the iterator was created.
     public struct Iterator: IteratorProtocol, Sendable {
         private let leaves: RangeLeaves
         private var position = RangeLeaves.Position(leaf: 0, slot: 0)
@@ -224,7 +224,7 @@ extension ByteRangeSet {
 extension ByteRangeSet {
     /// Adds the bytes of `range`, and merges it with ranges that it overlaps or touches.
     ///
-    /// The range may contain bytes of the set, and may be empty. Its part below offset 0 is ignored.
+    /// The range may contain bytes that are already in the set, and may be empty. Its part below offset 0 is ignored.
     package mutating func insert(_ range: Range<Int64>) {
         let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
         guard !range.isEmpty else { return }
@@ -254,7 +254,7 @@ extension ByteRangeSet {
         leaves.replace(start, end, with: lower..<upper)
     }
 
-    /// Removes the bytes of `range`. A range that it divides becomes two.
+    /// Removes the bytes of `range`. If `range` divides a range of the set, two ranges remain.
     package mutating func remove(_ range: Range<Int64>) {
         let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
         guard !range.isEmpty else { return }
@@ -293,7 +293,7 @@ extension ByteRangeSet {
             }
             return
         }
-        // In ascending order of lower bounds, each insertion is at the end.
+        // The ranges are inserted in ascending order of lower bounds, so each insertion is at the end.
         var union = ByteRangeSet(leafCapacity: leaves.capacity)
         var mine = makeIterator()
         var theirs = other.makeIterator()

@@ -1,6 +1,6 @@
-/// Sums of offsets from external input. They are limited to the largest offset instead of overflowing.
+/// Sums of offsets from external input. They are limited to the range of `Int64` instead of overflowing.
 extension Int64 {
-    /// Returns the sum, or the largest or smallest number if it would overflow.
+    /// Returns the sum, or the largest or smallest `Int64` if the sum would overflow.
     package func adding(_ other: Int64) -> Int64 {
         let (sum, overflow) = addingReportingOverflow(other)
         return overflow ? (other > 0 ? .max : .min) : sum
@@ -13,10 +13,10 @@ extension Block {
 }
 
 extension Range where Bound == Int64 {
-    /// The range from one offset to the other. It is empty if `upper` is less than `lower`.
+    /// Creates the range from `lower` to `upper`. It is empty if `upper` is less than `lower`.
     package init(from lower: Int64, to upper: Int64) { self = lower..<Swift.max(lower, upper) }
 
-    /// The part of the range in which bytes can be stored. It is empty if there is none.
+    /// The part of the range in which bytes can be stored. It is empty if no byte of the range can be stored.
     package var addressable: Range<Int64> {
         let lower = Swift.min(Swift.max(lowerBound, 0), Block.offsetLimit)
         return Range(from: lower, to: Swift.min(upperBound, Block.offsetLimit))

@@ -2,7 +2,7 @@
 ///
 /// It maintains order, counts and sums, and the set decides what to merge. A plain array would be simpler and as fast
 /// to search, but each insertion would move half of it on average. After a copy (a snapshot), the next insertion would
-/// copy all of it, which takes 0.8 ms with 100,000 ranges.
+/// copy the whole array, which takes 0.8 ms with 100,000 ranges.
 ///
 /// Invariants, checked in debug builds at each change, and by the tests for the whole list:
 /// - Ranges are ascending and not empty, start at 0 or later, and have at least one byte between them.
@@ -79,7 +79,7 @@ extension RangeLeaves {
         return ranges[ranges.count - 1]
     }
 
-    /// Returns the range with `index` ranges before it. `index` must be in `0 ..< count`.
+    /// Returns the range at `index`, which must be in `0 ..< count`.
     func range(at index: Int) -> Range<Int64> {
         let leaf = leaves[leaves.partitionPoint { $0.start > index } - 1]
         return leaf.ranges[index - leaf.start]
@@ -118,7 +118,7 @@ extension ContiguousArray {
             var low = 0
             var length = elements.count
             while length > 0 {
-                // This code has no branch, so the processor can't mispredict one.
+                // The loop contains no branch that the processor could mispredict.
                 let half = length / 2
                 let isBehind = matches(elements[low + half])
                 low = isBehind ? low : low + half + 1
@@ -160,7 +160,7 @@ extension RangeLeaves {
         with left: Range<Int64>?,
         _ right: Range<Int64>? = nil
     ) {
-        // Between two leaves, the end of the first equals the start of the second, and it always exists.
+        // A position between two leaves is expressed as the end of the first leaf, which always exists.
         let start = start == end && start.slot == 0 && start.leaf > 0 ? endOfLeaf(start.leaf - 1) : start
         let end = end.slot == 0 && end.leaf > start.leaf ? endOfLeaf(end.leaf - 1) : end
 
