@@ -1,9 +1,9 @@
 /// A scanner that returns the tags and texts of an XML document, as slices of its bytes (XML 1.0).
 ///
-/// It is designed for replacing parts of a document byte for byte, because `XMLParser` does not report positions. It
-/// does not read external resources or expand entities. A document type declaration is rejected, because it could
-/// define entities. Time is proportional to the length of the document. The scanner does not check whether a document
-/// is well-formed.
+/// Unlike `XMLParser`, it reports positions, so that parts of a document can be replaced byte for byte. It does not
+/// read external resources or expand entities. A document type declaration is rejected, because it could define
+/// entities. Time is proportional to the length of the document. The scanner does not check whether a document is
+/// well-formed.
 package struct XMLScanner {
     /// A part of the document.
     package enum Token {

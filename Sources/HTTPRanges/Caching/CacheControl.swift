@@ -15,7 +15,8 @@ package struct CacheControl: Sendable, Hashable {
     package var noCache = false
     /// The fields, in lower case, that `private` or `no-cache` lists.
     ///
-    /// They must not be sent to other users, or only after validation, so they are not stored (§5.2.2.4, §5.2.2.7).
+    /// Other users must not receive these fields, or only after a validation. Therefore, they are not stored (§5.2.2.4,
+    /// §5.2.2.7).
     package var namedFields: Set<String> = []
     /// Whether the response may be stored despite ``noStore``, but only by a cache that understands the requirements of
     /// its status (§5.2.2.3).
@@ -56,7 +57,7 @@ package struct CacheControl: Sendable, Hashable {
         func seconds(_ first: Int64?) -> Int64 {
             first ?? FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0
         }
-        /// Adds the fields that a directive names. Returns whether there are none, so that it applies to the whole
+        /// Adds the fields that a directive lists, and returns whether it lists none. It then applies to the whole
         /// response.
         func isUnqualified(_ value: Substring?) -> Bool {
             let names = FieldText.elements(String(FieldText.unquoted(value ?? ""))).map(FieldText.lowercased)
@@ -120,7 +121,8 @@ extension CacheControl {
     init?(targeted text: String) {
         self.init()
         let members = FieldText.elements(text)
-        // A Dictionary has no empty members, except a comma within quotes.
+        // A Dictionary has no empty members. Text with quotes is not checked, because a quoted string may contain
+        // commas.
         let isQuoted = text.utf8.contains(UInt8(ascii: "\""))
         let pieces = text.split(separator: ",", omittingEmptySubsequences: false)
         guard !members.isEmpty, isQuoted || pieces.allSatisfy({ !FieldText.trimmed($0).isEmpty }) else { return nil }

@@ -14,7 +14,7 @@ package enum EndToEndFields {
     /// Message framing, `Age`, secrets of one user, and URLs, whose paths and queries may be secret, are removed.
     /// Fields listed in `private` or `no-cache` are also removed, even if other directives permit them.
     ///
-    /// - Parameter isOfSite: Whether the cache is that of a reverse proxy for a site. Cookies are then stored if a
+    /// - Parameter isOfSite: Whether the cache belongs to a reverse proxy for a site. Cookies are then stored if a
     ///   shared cache may use the response for some time without a request to the origin. URLs are always stored then,
     ///   because the site publishes them.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
@@ -34,7 +34,7 @@ package enum EndToEndFields {
         return lifetime > 0
     }
 
-    /// Returns whether a field sets a cookie, so that the fields are for one user only.
+    /// Returns whether a field sets a cookie, which means that the response is for one user only.
     package static func hasCookies(_ fields: HTTPFields) -> Bool { fields.contains { isCookie($0.name) } }
 
     /// Returns the fields that set cookies.
@@ -55,7 +55,7 @@ package enum EndToEndFields {
         }
         let names = Set(newer.map(\.name))
         let updated = stored.without { names.contains($0) } + newer
-        // The newer response may prohibit fields that only the stored one has.
+        // The newer response may prohibit fields that only the stored one contains.
         let control = CacheControl.governing(updated).control
         let storesCookies = allowsCookies(control)
         return updated.without { name in
@@ -165,8 +165,8 @@ extension HTTPFields {
     }
 }
 
-/// The request fields that select a response, so that one client's variant is never sent to another (`Vary`, RFC 9110
-/// §12.5.5, RFC 9111 §4.1).
+/// The request fields that select a response, so that one client's variant is never sent to another client (`Vary`, RFC
+/// 9110 §12.5.5, RFC 9111 §4.1).
 package struct Vary: Sendable, Hashable {
     /// A request field that `Vary` nominates.
     package struct Selected: Sendable, Hashable, Codable {

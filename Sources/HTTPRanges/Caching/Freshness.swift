@@ -12,7 +12,8 @@ package struct Freshness: Sendable, Hashable {
     package var initialAge: Int64
     /// The time at which the response was received, in seconds since 1970.
     package var responseTime: Int64
-    /// Whether ``lifetime`` is a tenth of the age of `Last-Modified`, because the origin did not specify one (§4.2.2).
+    /// Whether ``lifetime`` is a tenth of the time since `Last-Modified`, because the origin did not specify a lifetime
+    /// (§4.2.2).
     package var isHeuristic: Bool
 
     /// Parses the fields of a response.
@@ -89,8 +90,8 @@ package enum StatusRules {
         }
     }
 
-    /// Returns whether this cache understands the requirements of a status (RFC 9111 §5.2.2.3): those of RFC 9110,
-    /// except 304, which is never stored.
+    /// Returns whether this cache understands the requirements of a status (RFC 9111 §5.2.2.3). It understands all
+    /// statuses of RFC 9110, except 304, which is never stored.
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {
         case 200...206, 300...303, 307, 308, 400...417, 421, 422, 426, 500...505: true

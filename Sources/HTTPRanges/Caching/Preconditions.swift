@@ -101,7 +101,7 @@ package struct RequestDirectives: Sendable, Hashable {
 
     /// Parses the fields of a request. `Pragma: no-cache` counts if there is no `Cache-Control` (§5.4).
     ///
-    /// A malformed number counts as 0, and is ignored for `max-stale`.
+    /// A malformed number counts as 0.
     package init(fields: HTTPFields) {
         let elements = fields[values: .cacheControl].flatMap { FieldText.elements($0) }
         for element in elements {

@@ -21,10 +21,11 @@ struct BodyClaim {
         var reason: String
     }
 
-    /// Creates the claim of a 206 (RFC 9110 §15.3.7).
+    /// Creates the claim from a 206 (RFC 9110 §15.3.7).
     ///
     /// Some servers send a malformed `Content-Range`, or none. The body is then used if its length proves its position.
     ///
+    /// - Parameters:
     ///   - askedFrom: The first requested byte; `nil` if it is unknown.
     ///   - askedEnd: The end of the requested range; `nil` for an open end.
     init(partial fields: HTTPFields, askedFrom: Int64?, askedEnd: Int64?) throws(Contradiction) {
@@ -48,7 +49,7 @@ struct BodyClaim {
         if bodyLength == 0 {
             throw Contradiction(reason: mismatch)
         } else if bodyLength < count {
-            // Treated as truncated: the start of the body is correct.
+            // The body is treated as truncated, because its start is correct.
             end = range.lowerBound + bodyLength
         } else if range.lowerBound > 0 {
             // A longer body is most likely the whole resource, so its first byte is not at the stated offset.
@@ -57,7 +58,7 @@ struct BodyClaim {
         discrepancy = mismatch
     }
 
-    /// Creates the claim of a 206 without a valid `Content-Range`; `nil` if nothing proves the position of its body.
+    /// Creates the claim from a 206 without a valid `Content-Range`; `nil` if nothing proves the position of its body.
     private init?(partial fields: HTTPFields, requestedFrom start: Int64, to end: Int64?) throws(Contradiction) {
         guard let count = try BodyClaim.contentLength(fields), count > 0, start <= NumberLimits.byteOffset - count
         else {
@@ -72,12 +73,12 @@ struct BodyClaim {
         self.init(offset: start, end: start + count, length: stated?.length)
     }
 
-    /// Creates the claim of a 200: the whole resource, from byte 0.
+    /// Creates the claim from a 200: the whole resource, from byte 0.
     init(whole fields: HTTPFields) throws(Contradiction) {
         let bodyLength = try BodyClaim.contentLength(fields)
         self.init(offset: 0, end: bodyLength, length: bodyLength)
-        // Content-Range has no meaning in a 200 (RFC 9110 §14.4), but some origins send a part with this status. Only a
-        // body with the length of the whole resource is not a part.
+        // Content-Range has no meaning in a 200 (RFC 9110 §14.4), but some origins send a part with this status. A body
+        // is not a part only if it is as long as the whole resource.
         guard let contentRange = try BodyClaim.contentRange(fields), let range = contentRange.range else { return }
         let isWhole = range.lowerBound == 0 && range.upperBound == contentRange.length
         if isWhole, bodyLength == nil || bodyLength == contentRange.length { return }
@@ -150,7 +151,7 @@ extension HTTPFields {
 
 /// A check of whether the headers of a response define its kind and the end of its body unambiguously (RFC 9112 §6).
 ///
-/// ``PartialResponse`` evaluates the use of the body.
+/// ``PartialResponse`` decides how to use the body.
 package enum ResponseFraming {
     /// Returns why a final response with these headers can't be used, as the end of a sentence; `nil` if it can.
     package static func problem(_ head: HTTPResponse) -> String? {

@@ -2,9 +2,10 @@ package import HTTPTypes
 
 /// The evaluation of an origin's responses: whether the bytes of the body may be stored, and at which offset.
 ///
-/// Players request parts of a file. The response may be another part, the whole file, another version, or
-/// contradictory. ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` decides by the headers, before a byte of the body is
-/// read. It has no side effects: the same headers always result in the same decision, and no headers cause a crash.
+/// Players request parts of a file. The response may contain another part, the whole file or another version, or may
+/// contradict itself. ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` uses only the headers, before a byte of the body
+/// is read. It has no side effects: the same headers always result in the same decision, and invalid headers do not
+/// cause a crash.
 package enum PartialResponse {
     /// The position of a response's body.
     package struct BodyPlacement: Sendable, Hashable {
@@ -12,8 +13,8 @@ package enum PartialResponse {
         package var offset: Int64
         /// The end of the body. Later bytes must not be stored.
         ///
-        /// `nil` if the headers do not state it. If a complete body is that of the whole resource, its end is then the
-        /// length. The end of an interrupted body proves nothing.
+        /// `nil` if the headers do not state it. The end of a complete body of the whole resource is then the length.
+        /// The end of an interrupted body proves nothing.
         package var end: Int64?
         /// The version of the bytes. If the bytes are combined with stored ones, this version combines both
         /// descriptions, and replaces the stored one.
@@ -31,7 +32,7 @@ package enum PartialResponse {
         }
     }
 
-    /// The use of a response.
+    /// The decision on how to use a response.
     package enum Decision: Sendable, Hashable {
         /// The body belongs to the stored version, or nothing was stored.
         case store(BodyPlacement)
@@ -41,7 +42,7 @@ package enum PartialResponse {
         /// The body must not be stored, and the stored version can't be continued. The sentence gives the reason.
         ///
         /// Request the resource again from byte 0, without `If-Range`. Also omit `Range`, unless
-        /// ``ResourceVersion/canBeAssembled(under:)``.
+        /// ``ResourceVersion/canBeAssembled(under:)`` returns `true`.
         case restart(String)
         /// 304: the stored version is the current one.
         case notModified
@@ -90,13 +91,13 @@ extension PartialResponse {
     ///   - askedFrom: The first requested byte; `nil` without a `Range` header, or for a suffix of unknown position
     ///     (`bytes=-500`).
     ///   - askedEnd: The end of the requested range, half-open; `nil` for an open end.
-    ///   - stored: The version to continue, if bytes of one are stored or in transit.
+    ///   - stored: The version to continue; `nil` if no bytes are stored or in transit.
     ///   - rule: The rule for combining bytes of two responses.
     ///
     /// The less obvious cases:
     /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise it is rejected
     ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
-    ///   range is that range.
+    ///   range is treated as that range.
     /// - A 200 is stored from byte 0, whatever was requested. So is a 203, which a transforming proxy sends (§15.3.4).
     /// - A total length other than the stored one means another version, even with the same entity tag.
     /// - If nothing proves that the versions are the same or differ, the rule `.immutable` combines the bytes. The

@@ -10,14 +10,14 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
     package var length: Int64?
     /// The value of `Content-Type`, as sent.
     package var contentType: String?
-    /// The known compressions in `Content-Encoding`, in lower case, such as `gzip`.
+    /// The known content codings in `Content-Encoding`, in lower case, such as `gzip`.
     ///
-    /// Bytes and length are then those of the encoded form, which players can't read (RFC 9110 §8.4). Players ignore
-    /// codings that they do not know, and so does this type: origins send `none`, `utf-8` or `aws-chunked` for bytes
-    /// that are not encoded.
+    /// The bytes and the length are then those of the encoded form, which players can't read (RFC 9110 §8.4). Players
+    /// ignore codings that they do not know, and so does this type: origins send `none`, `utf-8` or `aws-chunked` for
+    /// bytes that are not encoded.
     package var contentEncoding: String?
-    /// Whether the origin supports ranges; `nil` if unknown, because ranges may be supported without `Accept-Ranges`
-    /// (RFC 9110 §14.3).
+    /// Whether the origin supports ranges; `nil` if unknown. An origin may support ranges without sending
+    /// `Accept-Ranges` (RFC 9110 §14.3).
     package var acceptsRanges: Bool?
 
     /// Creates a version from these values.
@@ -82,7 +82,7 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
         "zstd",
     ]
 
-    /// Returns whether `Content-Encoding` names a compression of the bytes.
+    /// Returns whether `Content-Encoding` contains a known coding that changes the bytes.
     package static func isCompressed(_ fields: HTTPFields) -> Bool { contentEncoding(fields) != nil }
 
     private static func contentEncoding(_ fields: HTTPFields) -> String? {
@@ -103,7 +103,7 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
 package struct StoredVersion: Sendable, Hashable {
     /// The version of the stored bytes.
     package var version: ResourceVersion
-    /// The end of the last stored byte, or 0 if there is none. A smaller length is a contradiction.
+    /// The end of the last stored byte, or 0 if there is none. A length less than this offset is a contradiction.
     package var storedEnd: Int64
 
     /// Creates a stored version. If no byte is stored and no transfer is running, pass `nil` to ``PartialResponse``
@@ -125,9 +125,9 @@ package enum CombiningRule: Sendable, Hashable, Codable {
 
 /// The comparison of a response's version with the stored one.
 enum VersionMatch {
-    /// The bytes of both may be combined into this version.
+    /// The bytes of both versions may be combined into this version.
     case same(ResourceVersion)
-    /// There is no proof that they differ, and not enough proof that they are the same.
+    /// There is no proof that the versions differ, and not enough proof that they are the same.
     case unproven
     /// The versions differ.
     case different
@@ -179,8 +179,8 @@ enum VersionMatch {
 }
 
 extension PartialResponse.BodyPlacement {
-    /// Returns whether nothing proves that these bytes belong to the stored version, or that they belong to another
-    /// one.
+    /// Returns whether it is unclear if these bytes belong to the stored version. Nothing proves that they do, and
+    /// nothing proves that they do not.
     package func isUnproven(against stored: StoredVersion, rule: CombiningRule) -> Bool {
         if case .unproven = VersionMatch(of: self, to: stored, rule: rule) { true } else { false }
     }

@@ -25,7 +25,7 @@ enum FieldText {
     /// Parses an offset or a length. A value larger than `NumberLimits.byteOffset` is read as that limit.
     static func clampedOffset(_ text: some Sequence<UInt8>) -> Int64? { digits(text, limit: NumberLimits.byteOffset) }
 
-    /// Parses an offset or a length that is stored or compared.
+    /// Parses an offset or a length that Spool stores or compares.
     ///
     /// - Throws: ``OffsetTooLarge`` if it is larger than `NumberLimits.byteOffset`.
     static func offset(_ text: some Sequence<UInt8>) throws(OffsetTooLarge) -> Int64? {
@@ -34,7 +34,7 @@ enum FieldText {
         return value
     }
 
-    /// The error if a number in a header is larger than any offset that Spool can store.
+    /// The error for a number in a header that is larger than any offset that Spool can store.
     struct OffsetTooLarge: Error {}
 
     /// Returns `text` without spaces or tabs at either end (`OWS`, RFC 9110 §5.6.3).
@@ -76,7 +76,7 @@ enum FieldText {
         return elements
     }
 
-    /// Returns whether both are equal, ignoring the case of ASCII letters.
+    /// Returns whether both sequences are equal, ignoring the case of ASCII letters.
     static func equalIgnoringCase(_ one: some Sequence<UInt8>, _ other: some Sequence<UInt8>) -> Bool {
         one.lazy.map(lowercased).elementsEqual(other.lazy.map(lowercased))
     }
@@ -91,7 +91,7 @@ enum FieldText {
         String(decoding: text.utf8.map(lowercased), as: UTF8.self)
     }
 
-    /// Returns `text` without the quotes around it, if it has both.
+    /// Returns `text` without its surrounding quotes, or unchanged if it does not start and end with a quote.
     static func unquoted(_ text: Substring) -> Substring {
         let utf8 = text.utf8
         guard utf8.count >= 2, utf8.first == UInt8(ascii: "\""), utf8.last == UInt8(ascii: "\"") else { return text }

@@ -97,8 +97,8 @@ package enum ForwardedNodes {
         return String(name)
     }
 
-    /// Returns whether the text contains only characters of addresses, ports and identifiers (RFC 7239 §6). The zone of
-    /// an IPv6 address starts with `%`.
+    /// Returns whether the text contains only characters that occur in addresses, ports and identifiers (RFC 7239 §6).
+    /// The zone of an IPv6 address starts with `%`.
     private static func isIdentifier(_ text: Substring) -> Bool {
         !text.isEmpty && text.utf8.count <= limit
             && text.utf8.allSatisfy { byte in

@@ -10,7 +10,7 @@ package struct RangeHeader: Sendable, Hashable {
     package enum Specifier: Sendable, Hashable {
         /// The form `first-last`, both included. A position after 2^53 is read as 2^53, which no resource reaches.
         case bounded(first: Int64, last: Int64)
-        /// The form `first-`: from there to the end.
+        /// The form `first-`: from that offset to the end.
         case from(Int64)
         /// The form `-count`: this number of bytes at the end.
         case suffix(Int64)
@@ -26,7 +26,7 @@ package struct RangeHeader: Sendable, Hashable {
 
     /// Parses the value of a header. Time and memory are proportional to its length.
     ///
-    /// `nil` if it is malformed, names a unit other than bytes, or has a range that ends before its start. Such a
+    /// `nil` if it is malformed, names a unit other than bytes, or contains a range that ends before its start. Such a
     /// header is ignored, and the whole resource is sent (RFC 9110 §14.2).
     package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...]).utf8
@@ -44,7 +44,7 @@ package struct RangeHeader: Sendable, Hashable {
         self.specifiers = specifiers
     }
 
-    /// Parses the header of a request; also `nil` if there is none, or several.
+    /// Parses the header of a request; also `nil` if the field is missing or occurs several times.
     package init?(fields: HTTPFields) {
         let values = fields[values: .range]
         guard values.count == 1, let value = values.first else { return nil }

@@ -2,8 +2,9 @@ package import HTTPTypes
 
 /// The hashes of the whole representation in the headers of a response. They can verify a file from another source.
 ///
-/// It parses `Repr-Digest` (RFC 9530 §3), `Digest` (RFC 3230), `Content-MD5` (RFC 1864), and an `ETag` that may be an
-/// MD5. `Content-Digest` applies to the body of the message, which is empty for `HEAD`. Invalid values are ignored.
+/// This type parses `Repr-Digest` (RFC 9530 §3), `Digest` (RFC 3230), `Content-MD5` (RFC 1864), and an `ETag` that may
+/// be an MD5. `Content-Digest` applies to the body of the message, which is empty for `HEAD`. Invalid values are
+/// ignored.
 package struct ContentDigests: Sendable, Hashable {
     /// A hash function.
     package enum Algorithm: Sendable, Hashable, CaseIterable {
@@ -40,7 +41,7 @@ package struct ContentDigests: Sendable, Hashable {
         }
         for element in Self.values("Repr-Digest", in: fields).flatMap({ FieldText.elements($0) }) {
             let (name, value) = Self.parts(element)
-            // A byte sequence (RFC 9651 §3.3.5), perhaps with parameters.
+            // The value is a byte sequence (RFC 9651 §3.3.5), perhaps with parameters.
             let pieces = value.split(separator: ":", omittingEmptySubsequences: false)
             if let algorithm = names[name], pieces.count == 3, pieces[0].isEmpty { note(algorithm, pieces[1]) }
         }

@@ -53,7 +53,8 @@ package struct Validator: Sendable, Hashable {
         return entityTag?.text ?? lastModified
     }
 
-    /// Returns whether both validators prove the same version, byte for byte (RFC 9110 §8.8.3.2, §8.8.2.2).
+    /// Returns whether the validators prove that both versions are the same, byte for byte (RFC 9110 §8.8.3.2,
+    /// §8.8.2.2).
     ///
     /// If both have a tag, only the tags count. If either has no tag, equal strong dates count, unless the other side's
     /// tag is weak.
@@ -71,8 +72,8 @@ package struct Validator: Sendable, Hashable {
         return lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Returns whether both validators prove different versions: different tags, or different dates unless equal strong
-    /// tags decide. The result is false if there is nothing to compare.
+    /// Returns whether the validators prove that the versions differ: the tags differ, or the dates differ and the tags
+    /// are not the same strong tag. The result is false if there is nothing to compare.
     package func contradicts(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag {
             if !entityTag.weaklyMatches(otherTag) { return true }
@@ -84,8 +85,8 @@ package struct Validator: Sendable, Hashable {
 
     /// Returns whether both validators show that they belong to the same version.
     ///
-    /// Their tags must match weakly or, if one of them has no tag, their dates must be equal. `false` if there is
-    /// nothing to compare.
+    /// They must not contradict each other. Their tags must match weakly or, if one of them has no tag, their dates
+    /// must be equal. The result is false if there is nothing to compare.
     package func confirms(_ other: Validator) -> Bool {
         guard !contradicts(other) else { return false }
         if entityTag != nil, other.entityTag != nil { return true }
@@ -127,7 +128,7 @@ extension Validator: Codable, LosslessStringConvertible {
 
     /// Parses the text of ``description``; `nil` for other text.
     package init?(_ description: String) {
-        // The search for the bars starts at the end, because a tag may contain bars, but a date does not.
+        // The search for the bars starts at the end, because a tag may contain bars, but dates do not.
         let utf8 = description.utf8
         let bar = UInt8(ascii: "|")
         guard let second = utf8.lastIndex(of: bar), let first = utf8[..<second].lastIndex(of: bar) else { return nil }
@@ -195,10 +196,10 @@ package struct EntityTag: Sendable, Hashable {
         self.init(value: String(Substring(rest.dropFirst().dropLast())), isWeak: isWeak)
     }
 
-    /// Returns the tag of a response.
+    /// Parses the tag of a response.
     ///
-    /// An unreliable tag (without quotes, or several that differ) counts as weak. It can prove that two versions
-    /// differ, never that they are the same.
+    /// A tag without quotes is unreliable, and so are several different tags. The result is then a weak tag, which can
+    /// prove that two versions differ, but never that they are the same.
     init?(fields: HTTPFields) {
         let values = fields[values: .eTag]
         guard let first = values.first else { return nil }
@@ -215,12 +216,12 @@ package struct EntityTag: Sendable, Hashable {
     /// The value of the header: `"…"` or `W/"…"`.
     package var text: String { isWeak ? "W/\"\(value)\"" : "\"\(value)\"" }
 
-    /// Returns whether both are strong and equal (RFC 9110 §8.8.3.2).
+    /// Returns whether both tags are strong and equal (RFC 9110 §8.8.3.2).
     package func stronglyMatches(_ other: EntityTag) -> Bool {
         !isWeak && !other.isWeak && weaklyMatches(other)
     }
 
-    /// Returns whether both are equal, ignoring their weakness (RFC 9110 §8.8.3.2).
+    /// Returns whether both tags are equal, ignoring their weakness (RFC 9110 §8.8.3.2).
     package func weaklyMatches(_ other: EntityTag) -> Bool {
         value.utf8.elementsEqual(other.value.utf8)
     }
@@ -238,7 +239,8 @@ package struct EntityTag: Sendable, Hashable {
         byte == 0x21 || (byte >= 0x23 && byte != 0x7F)
     }
 
-    /// Returns whether bytes and strength are equal. Unlike `String`, it ignores Unicode equivalence.
+    /// Returns whether the tags have the same bytes and strength. Unlike `==` of `String`, it ignores Unicode
+    /// equivalence.
     package static func == (one: EntityTag, other: EntityTag) -> Bool {
         one.isWeak == other.isWeak && one.weaklyMatches(other)
     }
