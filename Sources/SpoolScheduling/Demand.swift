@@ -11,7 +11,7 @@ struct Demand: Equatable {
     var asks: Int64
     /// The offset before which bytes may be stored.
     var takes: Int64
-    /// The offset up to which a transfer beyond `takes` is paused, and after which it is cancelled.
+    /// The limit for a transfer beyond `takes`. The transfer is paused up to this offset, and cancelled beyond it.
     var keeps: Int64
     /// The same as `keeps`, for a body that can't be requested again from its position.
     var keepsBody: Int64
@@ -39,13 +39,13 @@ struct Demand: Equatable {
     }
 }
 
-/// The read-ahead of a resource: how far ahead of its readers it is fetched now.
+/// The read-ahead of a resource: how far ahead of its readers bytes are fetched now.
 struct ReadAhead {
     /// The size of a first request, in bytes.
     var initialRequestSize: Int64
     /// The size of the largest window, in bytes.
     var largestWindow: Int64
-    /// The number of bytes that the connection needs in transit.
+    /// The number of bytes that should be in transit on the connection.
     var inTransit: Int64
     /// The length of the resource. `nil` if it is not known.
     var length: Int64?
@@ -77,8 +77,8 @@ struct ReadAhead {
             keeps: takes.adding(window / 2), keepsBody: .max)
     }
 
-    /// Returns the bytes that must not be evicted: the reader's block and the largest window, regardless of its pace.
-    /// Otherwise they would soon be requested again.
+    /// Returns the bytes that must not be evicted: the reader's block and the largest window, regardless of the
+    /// reader's pace. If they were evicted, they would soon be requested again.
     func protectedRange(of reader: ReaderState) -> Range<Int64> {
         let lower = Block.roundDown(reader.position)
         let ahead = min(reader.position.adding(largestWindow), Block.offsetLimit)
@@ -102,7 +102,7 @@ struct ReadAhead {
 /// The demands of many readers, ordered by their starts. A search finds them by the bytes that they contain.
 ///
 /// It is a sorted list of leaves, each with the largest of its bounds. A search compares the bounds of the leaves
-/// before an offset, and examines the readers of one or two of them.
+/// before an offset, and examines the readers of one or two leaves.
 struct DemandIndex {
     struct Entry {
         var demand: Demand
@@ -157,7 +157,7 @@ struct DemandIndex {
         if entries.isEmpty { leaves.remove(at: leaf) } else { leaves[leaf] = Leaf(entries) }
     }
 
-    /// Returns the reader that reaches furthest, of those that start before `limit` and reach beyond `offset`.
+    /// Returns the furthest-reaching of the readers that start before `limit` and reach beyond `offset`.
     mutating func furthest(_ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64) -> Entry? {
         var best: Entry?
         search(bound, startingBefore: limit, beyond: offset) { entry in
@@ -218,7 +218,7 @@ struct DemandIndex {
     }
 }
 
-/// Returns how many of the first `count` indices match. All indices that match have to precede all others.
+/// Returns the number of matching indices in `0 ..< count`. All matching indices must precede all others.
 func partitionPoint(_ count: Int, _ matches: (Int) -> Bool) -> Int {
     var low = 0
     var high = count

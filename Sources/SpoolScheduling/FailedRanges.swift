@@ -2,9 +2,9 @@ import ByteRanges
 
 /// The ranges of a resource for which a request failed: whether they are requested again, and when.
 ///
-/// A place is the block in which a request failed. If bytes can only be received in sequence, it extends to the end of
-/// the resource. A failure concerns only the readers whose next bytes are in the place. The scheduler decides how to
-/// handle it.
+/// A place is the block in which a request failed. If bytes can only be received in sequence, the place extends to the
+/// end of the resource. A failure concerns only the readers whose next bytes are in the place. The scheduler decides
+/// how to handle a failure.
 struct FailedRanges {
     /// The number of a place. A place that fails later has a greater number.
     struct Number: Hashable, Comparable {
@@ -16,9 +16,9 @@ struct FailedRanges {
         enum State: Equatable {
             /// The place may be requested once more, or is being requested. → waiting, failed
             case trying
-            /// The place is not requested before the timer fires. → trying
+            /// The place is not requested until the timer fires. → trying
             case waiting(TimerID)
-            /// The place is not requested before a new reader reads there. → nothing
+            /// The place is not requested until a new reader reads there. → nothing
             case failed(FailureID, at: Duration)
         }
 
@@ -27,7 +27,7 @@ struct FailedRanges {
         /// The highest priority of the failed requests. Readers of a higher priority are not stopped, unless the origin
         /// has sent `Retry-After`.
         fileprivate(set) var priority: Priority
-        /// The only reader that is stopped, if its credentials were rejected. `nil` for all readers.
+        /// The only reader that is stopped, if its credentials were rejected. `nil` if all readers are stopped.
         var reader: ReaderID?
         /// Whether a validation failed.
         fileprivate(set) var isValidation: Bool
@@ -57,7 +57,7 @@ struct FailedRanges {
 
         var hasFailed: Bool { if case .failed = state { true } else { false } }
 
-        /// Returns whether the place stops this reader, unless the place is being requested.
+        /// Returns whether the place concerns this reader. It stops the reader only while it is not being requested.
         func stops(_ id: ReaderID, _ reader: ReaderState) -> Bool {
             guard isValidation != reader.mayUseStored else { return false }
             if notBefore != nil { return true }
@@ -66,7 +66,8 @@ struct FailedRanges {
 
         /// Counts one more interruption.
         ///
-        /// - Returns: The delay before the next attempt. `nil` if there have been too many.
+        /// - Returns: The delay before the next attempt. `nil` if there have been too many interruptions, or if the
+        ///   attempt would be too late.
         mutating func interrupt(
             retryAfter: Duration?, jitter: Double, by policy: RetryPolicy, now: Duration
         ) -> Duration? {
@@ -165,10 +166,10 @@ struct FailedRanges {
         return numbers.sorted().compactMap { places[$0] }.filter { $0.range.contains(offset) }
     }
 
-    /// Returns the places that a request for the byte at `offset` would contain, and that concern the reader.
+    /// Returns the places that a request for the byte at `offset` would touch, and that concern the reader.
     ///
-    /// - Parameter isSequential: Whether bytes can only be received in sequence. Then the request would also contain
-    ///   the places for which the origin has sent `Retry-After`.
+    /// - Parameter isSequential: Whether bytes can only be received in sequence. The request would then also touch the
+    ///   places for which the origin has sent `Retry-After`.
     func places(
         touchedAt offset: Int64, isSequential: Bool, stopping id: ReaderID, _ reader: ReaderState
     ) -> [Place] {
@@ -181,9 +182,9 @@ struct FailedRanges {
     /// Returns the place that waits for the timer.
     func place(awaiting timer: TimerID) -> Place? { byTimer[timer].flatMap { places[$0] } }
 
-    /// Returns the place whose attempts include a request at `offset`.
+    /// Returns the place that a request at `offset` would retry.
     ///
-    /// - Parameter others: The places that other transfers request.
+    /// - Parameter others: The places that other transfers are requesting.
     func retried(
         at offset: Int64, isSequential: Bool, isValidation: Bool, except others: Set<Number>
     ) -> Number? {
@@ -196,23 +197,23 @@ struct FailedRanges {
 
     /// Returns whether the transfer must not be sent now, because of a failure since it was planned.
     ///
-    /// This is true only if the plan would not start it again. Otherwise starting and cancelling it would alternate
-    /// forever.
+    /// The result is `true` only if the plan would not start the transfer again. Otherwise, the transfer would be
+    /// started and cancelled forever.
     func mustWaitAfterFailure(_ transfer: TransferState, for reader: ReaderState) -> Bool {
         if places.isEmpty { return false }
         let touched = transfer.isSequential ? all.filter { $0.notBefore != nil } : places(at: transfer.start)
         return touched.contains { $0.state != .trying && $0.stops(transfer.reader, reader) }
     }
 
-    /// Returns whether an attempt at the place has received enough to reset its counts.
+    /// Returns whether an attempt at the place has received enough bytes to reset its counts.
     func hasProgressed(_ number: Number, to position: Int64) -> Bool {
         places[number].map { $0.progress(to: position) >= Block.size } ?? true
     }
 
-    /// Ends the validations that failed, because the stored bytes may be used.
+    /// Ends the validations that failed, because the stored bytes may be used now.
     ///
-    /// From now on, a place that waits for its retry, or for which the origin has sent `Retry-After`, belongs to
-    /// missing bytes.
+    /// From now on, some places count as failed requests for missing bytes. These are places that wait for a retry, or
+    /// for which the origin has sent `Retry-After`.
     ///
     /// - Returns: The other places, which the caller removes.
     mutating func endValidation() -> [Number] {
@@ -228,8 +229,8 @@ struct FailedRanges {
         return ended
     }
 
-    /// Returns the places that no longer matter, once there are many places. They are older than `age`, and are neither
-    /// waiting nor requested.
+    /// Returns the places that no longer matter, if there are many places. They are older than `age`, and are neither
+    /// waiting nor being requested.
     mutating func outdated(now: Duration, age: Duration, except kept: Set<Number>) -> [Number] {
         guard places.count >= purgeAt else { return [] }
         let old = all.filter { place in

@@ -7,7 +7,7 @@ package struct LinkEstimate: Sendable, Hashable {
     /// The smoothed time from a request to the headers of its response, in seconds.
     private(set) var roundTrip: Double?
     /// The shortest of the last round trips, in seconds, which approximates the delay of the network. The first round
-    /// trip does not count, because it opened the connection.
+    /// trip does not count, because it includes the time to open the connection.
     private var shortestRoundTrip: Double?
 
     /// Creates an estimate without measurements.
@@ -32,8 +32,8 @@ package struct LinkEstimate: Sendable, Hashable {
         bytesPerSecond.map { Int64(min($0 * (duration / .seconds(1)), 1e15)) }
     }
 
-    /// The number of bytes that a player reads in two round trips, at 64 Mbit/s at most. With that many bytes in
-    /// transit, the player need not wait for the round trip of each request.
+    /// The number of bytes that the connection delivers in two round trips, at 64 Mbit/s at most. With that many bytes
+    /// in transit, the player need not wait for the round trip of each request.
     var underWay: Int64 {
         Int64(min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))
     }

@@ -57,7 +57,7 @@ extension Plan {
         return (outcome, actions + settle())
     }
 
-    /// Marks a place as failed. It is not requested before a new reader reads there, and waiting readers receive the
+    /// Marks a place as failed. It is not requested until a new reader reads there, and waiting readers receive the
     /// failure.
     private mutating func fail(_ place: inout FailedRanges.Place, now: Duration) -> Outcome {
         let failure = FailureID(number: next())
@@ -68,7 +68,7 @@ extension Plan {
     /// The places that transfers request again.
     var retriedPlaces: Set<FailedRanges.Number> { Set(transfers.states.compactMap(\.place)) }
 
-    /// Returns the range in which readers may be stopped by a place.
+    /// Returns the range in which a place may stop readers.
     private func reach(of place: FailedRanges.Place) -> Range<Int64> {
         rangeSupport == .unsupported ? 0..<Int64.max : place.range
     }
@@ -119,10 +119,10 @@ extension Plan {
         for id in waiting { reviewStatus(id, &actions) }
     }
 
-    /// Returns the failure that a reader receives at its position. `nil` if it may request its bytes again.
+    /// Returns the failure that a reader receives at its position. `nil` if the reader may request its bytes again.
     ///
-    /// This is the case if the reader was opened after the failure, or if the failure is old. It may not do so before
-    /// the time that the origin has stated.
+    /// It may request them again if it was opened after the failure, or if the failure is old. However, it has to wait
+    /// until the time that the origin has specified.
     mutating func failure(for id: ReaderID, now: Duration, _ actions: inout [Action]) -> FailureID? {
         guard !failures.isEmpty, let reader = readers[id] else { return nil }
         for var place in places(touchedAt: nextMissingRange(of: reader), stopping: id, reader) {
@@ -140,7 +140,8 @@ extension Plan {
         return nil
     }
 
-    /// Returns the first byte that a waiting reader needs, which is in its block, at its position or before.
+    /// Returns the first byte that a waiting reader needs. It is in the reader's block, at or before the reader's
+    /// position.
     func nextMissingRange(of reader: ReaderState) -> Int64 {
         let block = Range(from: Block.roundDown(reader.position), to: reader.position.adding(1))
         return stored.firstMissingRange(in: block)?.lowerBound ?? reader.position

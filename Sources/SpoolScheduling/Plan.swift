@@ -18,7 +18,7 @@ struct Plan: ~Copyable {
     /// Whether readers that are opened later wait until the origin has validated the stored bytes.
     var needsValidation = false
     var isClosing = false
-    /// An estimate of the connection to the origin.
+    /// An estimate of the speed of the connection to the origin.
     var link = LinkEstimate()
     /// The coordinator's decision on preloads while players wait.
     var preloadPermission = PreloadPermission.free
@@ -72,7 +72,7 @@ struct Plan: ~Copyable {
     /// Whether transfers that only preloads need are paused, and no more of them start.
     ///
     /// A waiting player of this resource has an immediate effect. The coordinator also considers that player, and
-    /// limits the time of the pause.
+    /// limits the duration of the pause.
     var mustPreloadsYield: Bool {
         switch preloadPermission {
         case .free: isPlaybackWaiting
@@ -110,7 +110,7 @@ struct Plan: ~Copyable {
         if isWanted(transfer, limit: limit) {
             transfers.update(id) { $0.note(.wanted) }
         } else if limit < transfer.end ?? .max, !transfer.isSequential {
-            // Another transfer has started ahead of it, so that bytes would be sent twice.
+            // Another transfer has started ahead of this one, so that bytes would be sent twice.
             return cancel(id, &actions)
         } else if transfer.isNearlyDone {
             transfers.update(id) { $0.note(.drains) }
@@ -136,8 +136,8 @@ struct Plan: ~Copyable {
         _ transfer: TransferState, limit: Int64, except reader: ReaderID? = nil
     ) -> Bool {
         if transfer.isValidation { return true }
-        // At the end of a window, the transfer pauses and is not cancelled, in particular if a request can't start
-        // there again.
+        // At the end of a window, the transfer is paused rather than cancelled, especially if a new request can't start
+        // there.
         return readers.reaches(
             transfer.isSequential || transfer.isOpenEnded ? .keepsBody : .keeps, startingBefore: limit,
             beyond: transfer.position, except: reader)
@@ -188,7 +188,8 @@ struct Plan: ~Copyable {
             while let id = readers.next(of: line) {
                 if serve(id, &actions) { continue }
                 readers.enqueue(id)
-                // A waiting reader that can't be served blocks all later readers. Others block only their line.
+                // A waiting reader that can't be served blocks all later readers. Other readers block only their own
+                // line.
                 if line == .waitingPlayback || line == .waitingPreload { return }
                 break
             }
@@ -220,8 +221,8 @@ struct Plan: ~Copyable {
             }
             let isNeeded = reader.isWaiting && cursor == demand.lower
             if rangeSupport == .unsupported {
-                // One such transfer is enough for all readers, unless a reader waits for bytes before its position that
-                // are no longer stored.
+                // One such transfer is enough for all readers, unless a reader waits for bytes before the transfer's
+                // position that are no longer stored.
                 guard isNeeded || transfers.liveCount == 0 else { return true }
             }
             // Read-ahead waits until half a window is missing. Bytes that only complete the last block of a range are
@@ -280,13 +281,12 @@ struct Plan: ~Copyable {
             isValidation: isValidation, retrying: place)
         actions.append(.start(id, lower: lower, upper: upper, for: reader))
         guard !isValidation, let upper else { return }
-        // A transfer that was to pass this range now ends at its start.
+        // A transfer that would have passed this range now ends where the range starts.
         let passing = transfers.states.filter { !$0.isStale && !$0.isSequential && $0.position < lower }
         if let end = passing.map({ $0.end ?? .max }).max(), end > upper { readers.enqueue(wanting: upper..<end) }
     }
 
-    /// Returns whether one more transfer may start, if necessary because another one is cancelled for a reader that
-    /// waits.
+    /// Returns whether one more transfer may start. If necessary, cancels another one for a waiting reader.
     private mutating func makePlace(for priority: Priority, isNeeded: Bool, _ actions: inout [Action]) -> Bool {
         guard transfers.liveCount >= policy.maximumConcurrentRequests else { return true }
         guard isNeeded, let idle = idleTransfer(for: priority) else { return false }
@@ -305,11 +305,13 @@ struct Plan: ~Copyable {
 
     /// The way in which the byte at an offset is fetched.
     private enum Coverage {
-        /// This transfer receives it soon enough.
+        /// This transfer receives the byte soon enough.
         case coming(TransferState)
-        /// A transfer that is about to end may receive it. The bytes that it does not deliver are requested after that.
+        /// A transfer that is about to end may receive the byte. The bytes that it does not deliver are requested after
+        /// that.
         case ending
-        /// This transfer receives it much later, and no other reader needs its bytes. It has to be cancelled first.
+        /// This transfer receives the byte much later, and no other reader needs its bytes. It has to be cancelled
+        /// first.
         case tooFarAhead(TransferID)
         case none
     }
@@ -319,7 +321,7 @@ struct Plan: ~Copyable {
         case .none: return .none
         case .ending: return .ending
         case .transfer(let carrier, let transfer):
-            // Only a reader that waits is worth a second request for bytes that are being fetched.
+            // Bytes that are being fetched are requested a second time only for a waiting reader.
             guard reader.isWaiting, rangeSupport != .unsupported, offset - transfer.position > joinDistance else {
                 return .coming(transfer)
             }
@@ -331,7 +333,8 @@ struct Plan: ~Copyable {
     /// The distance up to which a waiting reader joins a transfer instead of starting its own.
     ///
     /// It is the number of bytes received in ``ReadAheadPolicy/drainTimeout``. Within that distance, the first request
-    /// receives the bytes before a second one would help. Before the first measurement, readers wait for the first request, which is small.
+    /// receives the bytes before a second one would help. Before the first measurement, readers wait for the first
+    /// request, which is small.
     private var joinDistance: Int64 {
         max(
             TransferState.socketBuffers, link.bytes(inRoundTrips: 2) ?? 0,
@@ -380,7 +383,7 @@ extension Plan {
         }
     }
 
-    /// Allows all readers to use stored bytes, or none until the origin has validated them.
+    /// Sets whether readers may use stored bytes, or must wait until the origin has validated them.
     mutating func allowStored(_ mayUse: Bool) {
         // A transfer that found no space while no reader waited for its bytes tries again.
         if readers.allowStored(mayUse) { recordMovement() }

@@ -6,7 +6,7 @@ extension Planner {
     /// A task for the shell.
     package enum Action: Equatable {
         /// Request this range from the origin, with the credentials of the reader's source. An upper bound of `nil`
-        /// is the end. The request is conditional if ``isValidation(_:)`` is true.
+        /// means the end of the resource. The request is conditional if ``isValidation(_:)`` is true.
         case start(TransferID, lower: Int64, upper: Int64?, for: ReaderID)
         /// Cancel the transfer. Bytes that have been received may still be stored.
         case cancel(TransferID)

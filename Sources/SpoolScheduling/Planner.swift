@@ -2,8 +2,8 @@ package import ByteRanges
 
 /// The state machine that decides which bytes of one resource are requested, when, and when a request is cancelled.
 ///
-/// It uses no clock, I/O or lock, and does not depend on the code that stores or sends the bytes. Each input is a
-/// mutating function that returns actions for the shell, in order, and the shell performs them. An input records what
+/// It does not use a clock, I/O or locks, and does not depend on the code that stores or sends the bytes. Each input is
+/// a mutating function that returns actions for the shell, in order, and the shell performs them. An input records what
 /// has happened in the ``Plan``, and lets the plan settle.
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
@@ -17,7 +17,7 @@ package struct Planner: ~Copyable {
 }
 
 extension Planner {
-    /// An estimate of the connection to the origin.
+    /// An estimate of the speed of the connection to the origin.
     package var link: LinkEstimate {
         get { plan.link }
         set { plan.link = newValue }
@@ -29,7 +29,7 @@ extension Planner {
         return plan.settle()
     }
 
-    /// Records that the capacity is smaller than the policy's window. The limit lasts as long as the capacity.
+    /// Limits the window to a capacity that is smaller than the policy's window. The limit is never raised.
     package mutating func limitWindow(to bytes: Int64) -> [Action] {
         plan.limitWindow(to: bytes)
         plan.readers.renewDemands(plan.readAhead)
@@ -95,7 +95,7 @@ extension Planner {
         if reader.mayUseStored, let decision = plan.find(for: reader, limit: limit) {
             plan.readers.endWaiting(id)
             if case .stored = decision { plan.readers.recordRead(id) }
-            // Transfers that yielded to the reader may continue, even if it never moves again.
+            // Transfers that yielded to the reader may continue, even if the reader never moves again.
             return (decision, reader.isWaiting ? plan.settle() : [])
         }
         if plan.isClosing {
@@ -114,7 +114,7 @@ extension Planner {
         return (.wait, actions + plan.settle())
     }
 
-    /// Returns whether the version of the reader is known. After that, the reader keeps this version.
+    /// Returns the decision for a reader that needs its version. Once the version is known, the reader keeps it.
     ///
     /// - Parameter isDescribed: Whether there is a version.
     package mutating func describe(_ id: ReaderID, isDescribed: Bool, now: Duration) -> (HeadDecision, [Action]) {
@@ -146,8 +146,8 @@ extension Planner {
 extension Planner {
     /// Records that the transfer has a connection, and returns whether it may send its request.
     ///
-    /// While it waited, the origin may have sent `Retry-After`, or a player may have started to wait while only
-    /// preloads need the transfer. The transfer is then cancelled, and is planned again when it may be sent.
+    /// While the transfer waited, the origin may have sent `Retry-After`, or a player may have started to wait while
+    /// only preloads need the transfer. The transfer is then cancelled, and is planned again when it may be sent.
     package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
@@ -264,7 +264,7 @@ extension Planner {
 extension Planner {
     /// Records that the transfer has ended: its last byte was stored, or it was cancelled.
     ///
-    /// If it received too little, it counts as a failure. Otherwise the same request might be repeated forever.
+    /// If it received too few bytes, it counts as a failure. Otherwise, the same request might be repeated forever.
     package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = plan.transfers[id] else { return (.none, []) }
         if plan.transfers.isUnproductive(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
@@ -281,7 +281,8 @@ extension Planner {
     /// Records that the transfer failed and may be retried: no response, an incomplete body, or a status such as 503.
     ///
     /// - Parameters:
-    ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). Until then, no reader requests the place.
+    ///   - retryAfter: The delay that the origin requests (RFC 9110 §10.2.3). Until it has passed, no reader requests
+    ///     the place.
     ///   - jitter: A number from 0 to 1.
     package mutating func transferInterrupted(
         _ id: TransferID, retryAfter: Duration?, jitter: Double, now: Duration

@@ -7,8 +7,8 @@ import ByteRanges
 /// responses of some origins can't be combined. Once a version is known, requests are bounded and grow, so that a seek
 /// wastes few bytes that the origin has already sent.
 ///
-/// The read-ahead depends on the pace of the player. It is at most the bytes that the player reads in the next two
-/// seconds. Until the player has read more, it is about a first request.
+/// The read-ahead depends on the pace of the player. It is about the number of bytes that the player reads in two
+/// seconds, but at least 512 KiB. At first, it is limited to the size of a first request.
 ///
 /// Numbers of bytes and times have to be positive. Otherwise opening the directory of the cache fails with
 /// `.invalidArgument`. Other invalid numbers are replaced by the nearest valid ones.
@@ -40,7 +40,7 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// Creates the default policy.
     public init() {}
 
-    /// The factor for ``cancellationDelay`` of a response that can't be requested in parts.
+    /// The factor by which ``cancellationDelay`` is multiplied if a response can't be requested in parts.
     static let cancellationFactorWithoutRanges = 40
 
     /// The nearest policy with valid numbers. No number is negative, or overflows when added to an offset.

@@ -1,7 +1,7 @@
 /// The readers of one open resource, and the indexes by which the planner finds them.
 ///
 /// The table does not make decisions, and does not depend on the transfers. Each change of a reader also changes the
-/// indexes, so that these always hold:
+/// indexes, so that these invariants always hold:
 /// - A reader's demand is in the index of its priority.
 /// - A reader that waits and may use stored bytes is in the list of waiting readers, at its position.
 /// - A reader's place in the queue follows from its priority and from how long it has waited.
@@ -57,8 +57,8 @@ struct ReaderTable {
             && preloads.demands.reaches(bound, startingBefore: limit, beyond: offset, except: excluded)
     }
 
-    /// Returns the reader that reaches furthest, of those that start before `limit` and reach beyond `offset`. Any
-    /// playback reader precedes all preloads.
+    /// Returns the furthest-reaching of the readers that start before `limit` and reach beyond `offset`. Any playback
+    /// reader precedes all preloads.
     mutating func furthest(_ bound: Demand.Bound, startingBefore limit: Int64, beyond offset: Int64) -> ReaderID? {
         let player = playback.demands.furthest(bound, startingBefore: limit, beyond: offset)
         return (player ?? preloads.demands.furthest(bound, startingBefore: limit, beyond: offset))?.id
@@ -95,7 +95,7 @@ struct ReaderTable {
     /// Records that the reader has found bytes of the current version.
     mutating func recordRead(_ id: ReaderID) { readers[id]?.hasRead = true }
 
-    /// Allows all readers to use stored bytes, or none.
+    /// Sets whether readers may use stored bytes.
     ///
     /// - Returns: Whether a reader that waits may use stored bytes now.
     mutating func allowStored(_ mayUse: Bool) -> Bool {
@@ -239,10 +239,10 @@ struct ReaderState {
     fileprivate(set) var position: Int64
     fileprivate(set) var status = Status.reading
     fileprivate(set) var pace: ReadingPace
-    /// The number of bytes that it has read without reporting it. Its pace does not count them yet.
+    /// The number of bytes that the reader has read without reporting its position. Its pace does not count them yet.
     fileprivate var unreportedBytes: Int64 = 0
-    /// Whether the reader may use stored bytes. If they have to be validated, it has to wait until the origin has
-    /// responded.
+    /// Whether the reader may use stored bytes. If they have to be validated, the reader has to wait until the origin
+    /// has responded.
     fileprivate(set) var mayUseStored: Bool
     /// Whether the reader has found bytes of the current version, which it may return at any time.
     fileprivate(set) var hasRead = false
@@ -260,7 +260,7 @@ struct ReaderState {
         self.mayUseStored = mayUseStored
     }
 
-    /// Returns whether these bytes are all that the reader wants.
+    /// Returns whether these bytes contain all bytes that the reader still wants.
     func isServed(by range: Range<Int64>, length: Int64?) -> Bool {
         range.lowerBound <= position && bound(length: length) <= range.upperBound
     }
@@ -294,7 +294,7 @@ struct ReaderQueue {
         var id: ReaderID
     }
 
-    /// The next reader of each line is the last element.
+    /// The places in each line. The next reader is the last element.
     private var lines: [[Place]] = Array(repeating: [], count: Line.allCases.count)
 
     mutating func insert(_ place: Place) {

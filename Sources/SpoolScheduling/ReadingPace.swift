@@ -4,17 +4,17 @@ import ByteRanges
 package enum ReadAheadStart: Sendable {
     /// About the size of a first request. Use it for a player during playback.
     case full
-    /// 256 KiB at first. Then, until the reader has read 1 MB, its current block and the bytes that must be in transit
+    /// At first, 256 KiB. Then, until the reader has read 1 MB, its current block and the bytes that must be in transit
     /// from a distant origin. Use it for a client that may request everything and stop early.
     case careful
 }
 
-/// The speed at which one reader reads bytes. The size of its window follows from it.
+/// The speed at which one reader reads bytes. It determines the size of the reader's window.
 ///
 /// A player fills its buffer at full speed, and then reads at the speed of playback. If it stops, the bytes that were
 /// read ahead are wasted. The window is therefore the number of bytes that the reader reads in two seconds at its
-/// observed pace, including pauses. It is at most an eighth of the bytes that the reader has read, which limits a
-/// reader that copies only for a moment.
+/// observed pace, including pauses. Beyond its initial size, it is also limited to an eighth of the bytes that the
+/// reader has read. This reduces the waste if a reader copies only for a moment.
 struct ReadingPace {
     /// The pace in bytes per second, smoothed over about a second.
     private(set) var bytesPerSecond: Double
@@ -27,7 +27,7 @@ struct ReadingPace {
     private static let memory = 1.0
     /// The time for which bytes are read ahead, in seconds.
     private static let horizon = 2.0
-    /// The window of a reader that reads few bytes, or none for a while, in bytes.
+    /// The window, in bytes, of a reader that reads slowly or pauses.
     private static let smallest: Int64 = 512 << 10
     /// The first window of a careful reader, in bytes.
     private static let initialWindow: Int64 = 256 << 10
@@ -43,7 +43,7 @@ struct ReadingPace {
 
     /// Records that the reader has read `bytes` more.
     mutating func note(bytes: Int64, now: Duration) {
-        // A backward Euler step of exponential smoothing, which is also correct for no time at all, and for an hour.
+        // This is a backward Euler step of exponential smoothing. It is correct for any interval, from zero to hours.
         let seconds = max((now - last) / .seconds(1), 0)
         bytesPerSecond = (bytesPerSecond + Double(bytes) / Self.memory) / (1 + seconds / Self.memory)
         taken = taken.adding(bytes)

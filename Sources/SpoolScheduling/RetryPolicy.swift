@@ -1,4 +1,4 @@
-/// The rules by which a failed request is retried, and by which a player receives the error instead.
+/// The rules for retrying a failed request, or reporting the error to the player instead.
 ///
 /// Attempts are counted for each range of a resource. The count starts again after a block of new bytes.
 public struct RetryPolicy: Sendable, Hashable {
@@ -43,7 +43,7 @@ public struct RetryPolicy: Sendable, Hashable {
         return policy
     }
 
-    /// Returns the delay that an origin requests, limited to a day. Otherwise a process could never use the origin
-    /// again.
+    /// Returns the delay that an origin requests, limited to a day. Without this limit, a process might never use the
+    /// origin again.
     package static func bounded(_ retryAfter: Duration) -> Duration { min(max(retryAfter, .zero), .seconds(86_400)) }
 }

@@ -9,16 +9,16 @@ import ByteRanges
 /// set, for two reasons:
 /// - The two sets differ at times. A byte enters this set in the step that counts it, wakes its readers and ends the
 ///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it meanwhile.
-/// - A step of the planner has to see one state. The set of the version changes on other threads, and is the union of
-///   the sets of a file and of the memory. Each step would therefore need a copy.
+/// - A step of the planner has to see a consistent state. The set of the version changes on other threads, and is the
+///   union of the sets of a file and of the memory. Each step would therefore need a copy.
 ///
-/// The cost was measured for one stored piece, with 16 to 20,000 ranges in the file and up to 256 in memory. The
-/// insertion into two sets takes 0.2 to 0.4 µs on x86-64, and into a copy as long. It takes 0.3 to 1.1 µs if it still
-/// exists when the next piece is stored. The union takes 0.9 to 15 µs.
+/// The cost was measured for one stored piece, with 16 to 20,000 ranges in the file and up to 256 in memory. On x86-64,
+/// inserting the piece into two sets takes 0.2 to 0.4 µs, and inserting it into a copy takes as long. If the copy still
+/// exists when the next piece is stored, it takes 0.3 to 1.1 µs. Forming the union takes 0.9 to 15 µs.
 struct StoredRanges {
     /// The bytes that readers can read now.
     private(set) var ranges: ByteRangeSet
-    /// The ranges that are being evicted. No transfer starts or stores bytes there until they are gone.
+    /// The ranges that are being evicted. No transfer starts or stores bytes there until the eviction has ended.
     private(set) var evicting = ByteRangeSet()
     /// The length of the resource. `nil` if it is not known.
     private(set) var length: Int64?
@@ -88,8 +88,9 @@ struct StoredRanges {
 
     /// Chooses stored bytes to evict: whole blocks, about `count` bytes. They then count as missing.
     ///
-    /// Bytes behind the foremost reader are chosen from the start, and then bytes from the end. The first bytes are
-    /// evicted last, because the next playback needs them first.
+    /// Bytes behind the foremost reader are chosen first, in ascending order. Then bytes ahead of it are chosen,
+    /// starting at the end of the resource. If no reader has moved on, the first bytes are evicted last, because the
+    /// next playback needs them first.
     ///
     /// - Parameters:
     ///   - place: The bytes to choose from, or `nil` for all stored bytes.

@@ -14,7 +14,7 @@ struct TransferTable {
     /// Whether the origin has rejected a request with an open end.
     private(set) var hasOpenEndLimit = false
 
-    /// The end of earlier requests, and the size of the next request there.
+    /// An offset at which a request has ended, and the size of the next request at that offset.
     private struct Run {
         var end: Int64
         var nextSize: Int64
@@ -23,8 +23,8 @@ struct TransferTable {
     /// The number of recent ends of requests that the table remembers.
     private static let runLimit = 16
 
-    /// The number of new bytes in a response that ends early, below which it counts as a failure. Some origins limit
-    /// the size of a part.
+    /// The minimum number of new bytes in a response that ends early. With fewer bytes, it counts as a failure. Some
+    /// origins limit the size of a part.
     private static let smallestPart: Int64 = 1024
 
     init(_ policy: ReadAheadPolicy) {
@@ -74,15 +74,15 @@ struct TransferTable {
     mutating func remove(_ id: TransferID) -> TransferState? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         runs.removeAll { $0.end == transfer.position }
-        // A transfer that received nothing is no reason for a larger request.
+        // A transfer that received nothing does not justify a larger request.
         let nextSize = transfer.hasStored ? grown(transfer.size) : transfer.size
         runs.append(Run(end: transfer.position, nextSize: nextSize))
         if runs.count > Self.runLimit { runs.removeFirst() }
         return transfer
     }
 
-    /// Records that the origin rejected a request, perhaps because of its size. Returns whether a smaller one is worth a
-    /// try.
+    /// Records that the origin rejected a request, perhaps because of its size. Returns whether a smaller request is
+    /// worth a try.
     ///
     /// - Parameter areRangesSupported: Whether the origin has sent a part of the resource. Otherwise it may reject all
     ///   requests, and only a request with an open end is repeated.
@@ -138,8 +138,8 @@ struct TransferTable {
     /// The transfer that fetches the byte at an offset.
     enum Carrier {
         case transfer(TransferID, TransferState)
-        /// A transfer that is about to end may still receive it. The bytes that it does not deliver are requested after
-        /// that.
+        /// A transfer that is about to end may still receive the byte. The bytes that it does not deliver are requested
+        /// after that.
         case ending
         case none
     }
@@ -231,7 +231,7 @@ package struct ResponseBody: Equatable, Sendable {
     package var offset: Int64
     /// The exclusive end of the body's bytes, or `nil` if it is not known.
     package var end: Int64?
-    /// Whether the response contains the whole body instead of the requested range.
+    /// Whether the response contains the whole resource instead of the requested range.
     package var isWhole: Bool
     /// The origin's support of range requests, if the response shows it.
     package var support: RangeSupport?
@@ -265,9 +265,9 @@ struct TransferState {
     enum Interest: Equatable {
         /// A reader needs the bytes. → drains, unwanted
         case wanted
-        /// No reader needs them. The rest is so small that it was probably sent already, and is stored. → wanted
+        /// No reader needs the bytes. The rest is so small that it was probably sent already, and is stored. → wanted
         case drains
-        /// No reader needs them. The transfer is paused, and is cancelled when the timer fires. → wanted
+        /// No reader needs the bytes. The transfer is paused, and is cancelled when the timer fires. → wanted
         case unwanted(TimerID)
     }
 
@@ -368,17 +368,17 @@ struct TransferState {
         }
     }
 
-    /// Whether no reader needs it, and the rest is too large to be stored anyway.
+    /// Whether no reader needs the transfer, and its rest is too large to be received anyway.
     var isUnwanted: Bool { if case .unwanted = interest { true } else { false } }
 
-    /// Whether the rest of a bounded range is about as large as the buffers of two sockets, so that the origin has sent
-    /// it already.
+    /// Whether the rest of a bounded range is at most as large as the buffers of two sockets. The origin has then
+    /// probably sent it already.
     var isNearlyDone: Bool { end.map { $0 - position <= Self.socketBuffers } ?? false }
 
     static let socketBuffers: Int64 = 256 << 10
 
-    /// Whether the transfer requests all bytes from its start to the end. It pauses for as long as its reader needs,
-    /// because another response may contain another version.
+    /// Whether the transfer requests all bytes from its start to the end. Such a transfer is paused rather than
+    /// cancelled, because another response may contain another version.
     var isOpenEnded: Bool { askedEnd == nil }
 
     /// Whether the response has ended inside a block, and the transfer has not been removed yet.
@@ -404,7 +404,7 @@ struct TransferState {
         if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
         self.isSequential = isSequential
         isWhole = body.isWhole || isOpenEnded && body.offset == 0
-        // It has validated the stored bytes, and is now like other transfers.
+        // The transfer has validated the stored bytes, and is now treated like any other.
         if purpose == .answered { purpose = .bytes }
         isAstray = !body.isWhole && purpose == .bytes && body.offset != start
         position = min(max(body.offset, 0), Block.offsetLimit)
