@@ -11,7 +11,7 @@ package struct HostAndPort: Hashable, Sendable {
     /// The port, from 1 to 65535, or `nil` if it is missing or empty.
     package let port: Int?
 
-    /// Host and port, as in a URL.
+    /// The host and the port, as in a URL.
     package var text: String { port.map { "\(host):\($0)" } ?? host }
 
     /// Parses an authority.

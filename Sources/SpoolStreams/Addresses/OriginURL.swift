@@ -23,7 +23,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     package let host: String
     /// The port, or `nil` if the URL does not specify one. A specified default port is not removed.
     package let port: Int?
-    /// Path and query, as in the first line of a request, starting with `/`.
+    /// The path and the query, as in the first line of a request, starting with `/`.
     package let target: String
 
     /// Creates a URL from its parts.
@@ -79,13 +79,13 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// Parses a Foundation URL in the same way as a string.
     package init(_ url: URL) throws(AddressError) { try self.init(url.absoluteString) }
 
-    /// Host and port, as in the URL.
+    /// The host and the port, as in the URL.
     package var authority: String { port.map { "\(host):\($0)" } ?? host }
 
     /// The port to connect to.
     package var effectivePort: Int { port ?? scheme.defaultPort }
 
-    /// Returns whether both have the same scheme, host and port. A missing port equals the default port (RFC 9110
+    /// Returns whether both URLs have the same scheme, host and port. A missing port equals the default port (RFC 9110
     /// §4.3.1).
     package func isSameOrigin(as other: OriginURL) -> Bool {
         scheme == other.scheme && host == other.host && effectivePort == other.effectivePort
@@ -101,8 +101,8 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// The URL as a string.
     package var description: String { "\(scheme.rawValue)://\(authority)\(target)" }
 
-    /// The URL as a Foundation URL, or `nil` if Foundation rejects it. Bytes that a URI cannot contain are
-    /// percent-encoded, as clients do (RFC 3986 §2.1). Percent-encoded bytes stay as they are.
+    /// The URL as a Foundation URL, or `nil` if Foundation rejects it. As in clients, bytes that a URI cannot contain
+    /// are percent-encoded (RFC 3986 §2.1). Percent-encoded bytes stay as they are.
     package var url: URL? {
         URL(string: "\(scheme.rawValue)://\(authority)\(target.encodingInvalidBytes)")
     }
@@ -121,8 +121,8 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension StringProtocol {
-    /// The text with percent-encoding for the bytes that a path, query or fragment cannot contain (RFC 3986 §3.3 to
-    /// §3.5). Percent-encoded bytes stay as they are.
+    /// The text with all bytes percent-encoded that a path, query or fragment cannot contain (RFC 3986 §3.3 to §3.5).
+    /// Percent-encoded bytes stay as they are.
     package var encodingInvalidBytes: String {
         let text = Array(utf8)
         var bytes: [UInt8] = []
@@ -171,9 +171,9 @@ extension String {
 
 /// An error that states why a URL cannot be requested through the proxy.
 package struct AddressError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The kind of error. The proxy server responds to each of them with status 400.
+    /// The kind of error. The proxy server responds to all kinds with status 400.
     package enum Code: Hashable, Sendable {
-        /// The proxy path does not start with `/http/` or `/https/`, or the URL is not an `http` or `https` URL.
+        /// The proxy path starts with neither `/http/` nor `/https/`, or the URL has another scheme.
         case scheme
         /// The host is missing, or is neither a name nor an IP address.
         case host

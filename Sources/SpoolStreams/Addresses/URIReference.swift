@@ -1,8 +1,8 @@
 /// A URI or a relative reference, split into its five parts and resolved as in RFC 3986, byte for byte.
 ///
 /// Only the delimiters are interpreted. The text between them stays the same, including percent-encodings, spaces and
-/// other characters that a URI cannot contain, because players accept them. Therefore, any string can be split. Time
-/// and memory are proportional to its length.
+/// other characters that a URI cannot contain, because players accept such characters. Therefore, any string can be
+/// split. Time and memory are proportional to its length.
 package struct URIReference: Hashable, Sendable {
     /// The scheme without its colon, or `nil` for a relative reference.
     package var scheme: Substring?
@@ -68,7 +68,7 @@ package struct URIReference: Hashable, Sendable {
     /// Returns the reference resolved against `base` (RFC 3986 §5.2.2, strict), with its own fragment and without dot
     /// segments.
     ///
-    /// - Parameter base: An absolute URI. With a relative one, the result is relative, too.
+    /// - Parameter base: An absolute URI. If it is relative, the result is relative, too.
     package func resolved(against base: URIReference) -> URIReference {
         var target = self
         if scheme != nil {
@@ -129,8 +129,8 @@ package struct URIReference: Hashable, Sendable {
     }
 }
 
-/// A path segment that denotes a directory: `.` or `..`. Percent-encoded dots are equivalent (RFC 3986 §6.2.2.2), and
-/// browsers treat them in the same way.
+/// A path segment that denotes a directory: `.` or `..`. Percent-encoded dots are equivalent to plain dots (RFC 3986
+/// §6.2.2.2), and browsers also treat them as equivalent.
 enum DotSegment {
     case current, parent
 

@@ -1,7 +1,7 @@
 import ByteRanges
 import XMLTokens
 
-/// An MPD that is parsed once: its text, the positions of its references in the text, and its media (ISO/IEC 23009-1
+/// An MPD, parsed once into its text, the positions of its references in the text, and its media (ISO/IEC 23009-1
 /// §5.3).
 ///
 /// Its methods rewrite the MPD, filter it and list its media.
@@ -87,8 +87,8 @@ package struct DASHDocument: Sendable {
         try self.init(parsing: bytes, at: url, roots: ["MPD"])
     }
 
-    /// Parses an element that an MPD references with `xlink:href` (ISO/IEC 23009-1 §5.5). The element is in its own
-    /// document.
+    /// Parses an element that is in its own document, and that an MPD references with `xlink:href` (ISO/IEC 23009-1
+    /// §5.5).
     ///
     /// - Throws: The same errors as ``init(parsing:at:)``. A document with several root elements is also an error.
     package init(parsingRemoteElement bytes: [UInt8], at url: OriginURL) throws(ManifestError) {

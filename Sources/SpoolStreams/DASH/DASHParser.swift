@@ -23,8 +23,8 @@ struct DASHParser {
 
     /// A summary of the bases to which a reference is relative.
     ///
-    /// An absolute path, such as `/a.mp4`, refers to a different origin for each base. A rewritten path can do so only
-    /// as a relative path, which starts with `../` for each directory of the bases.
+    /// An absolute path, such as `/a.mp4`, refers to a different origin for each base. After rewriting, only a relative
+    /// path can do so. It starts with `../` for each directory of the bases.
     private struct Bases {
         /// The number of directories, or `nil` if the bases have different numbers.
         private(set) var depth: Int?
@@ -304,10 +304,10 @@ struct DASHParser {
         }
     }
 
-    /// Returns the kind of the references in the `value` of an element, or `nil` if it has none.
+    /// Returns the kind of the references in the `value` of an element, or `nil` if it contains none.
     ///
-    /// They point to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one (§5.11,
-    /// §5.12).
+    /// The references point to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one
+    /// (§5.11, §5.12).
     private static func listedKind(_ tag: XMLStartTag, _ name: String) -> DASHDocument.ReferenceKind? {
         guard ["UTCTiming", "SupplementalProperty", "EssentialProperty"].contains(name),
             let scheme = tag.text("schemeIdUri")

@@ -32,7 +32,7 @@ struct DASHSegments: Sendable {
     var initializationRange: Range<Int64>?
     var indexRange: Range<Int64>?
 
-    /// The maximum number of segments in a representation, enough for four days of one-second segments.
+    /// The maximum number of segments in a representation. It is enough for four days of one-second segments.
     static let limit = 345_600
 
     /// All templates.
@@ -53,7 +53,8 @@ struct DASHSegments: Sendable {
         Places(segments: self, seconds: seconds, period: period)
     }
 
-    /// Positions that are enumerated one at a time, because an MPD of a few kilobytes may describe billions of them.
+    /// The positions of segments, enumerated one at a time, because an MPD of a few kilobytes may describe billions of
+    /// them.
     struct Places {
         private let segments: DASHSegments
         private let seconds: Double?

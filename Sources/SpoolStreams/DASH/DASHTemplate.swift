@@ -6,7 +6,7 @@ package struct DASHTemplate: Hashable, Sendable {
     /// The maximum size of a template with its values, in bytes. Players do not request longer URLs.
     private static let limit = 2048
 
-    /// Creates a template. The time is at most proportional to the limit.
+    /// Creates a template. The required time is limited, because long texts are rejected.
     ///
     /// The result is `nil` if the URLs cannot be requested through the proxy, or if the text is too long. It is also
     /// `nil` if an identifier is unknown or not closed.

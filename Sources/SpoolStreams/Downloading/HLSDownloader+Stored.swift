@@ -4,9 +4,9 @@ public import Spool
 
 /// A variant of an HLS stream with stored segments.
 ///
-/// A player measures how fast it receives bytes, and it receives stored bytes quickly. Therefore, it may switch from a
-/// stored variant to another one. To prevent this, limit the bit rate:
-/// `item.preferredPeakBitRate = Double(variant.bitRate)`.
+/// A player measures how fast it receives bytes, and stored bytes are received quickly. Therefore, it may switch from a
+/// stored variant to another one. To prevent this, limit the bit rate: `item.preferredPeakBitRate =
+/// Double(variant.bitRate)`.
 public struct HLSStoredVariant: Sendable, Hashable {
     /// The URL of the variant's media playlist, or the URL of the playlist if the stream has no variants.
     public internal(set) var url: URL
@@ -59,7 +59,7 @@ extension HLSDownloader {
         return variants
     }
 
-    /// Returns a playlist with its URL, or `nil` if it is not stored completely.
+    /// Returns a playlist with its URL, or `nil` if the playlist is not stored completely.
     private static func stored(
         _ url: URL, importing variables: [String: String] = [:], _ download: StreamDownload
     ) async throws -> (HLSPlaylist, OriginURL)? {
@@ -75,7 +75,7 @@ extension HLSDownloader {
             let found = try StreamDownload.address(of: media, response)
             return (try HLSPlaylist(parsing: bytes, at: found, importing: variables), found)
         } catch let error as CacheError where error.code == .notStored {
-            return nil  // Evicted in the meantime.
+            return nil  // The playlist was evicted in the meantime.
         } catch let error as ManifestError {
             throw CacheError(
                 .malformedResponse, "\(MediaSource.redactedURL(of: url)) is not an HLS stream: \(error)")

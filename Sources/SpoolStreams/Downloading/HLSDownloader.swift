@@ -4,9 +4,9 @@ public import Spool
 /// A download of an HLS stream into a cache: the whole stream for offline playback, or its first seconds for a fast
 /// start.
 ///
-/// A download includes the playlists of one variant and of its audio and subtitles, with all their files. Each byte is
-/// requested once, and stored bytes are not requested again. Therefore, a cancelled download resumes at the next run.
-/// Playback has priority over downloads.
+/// A download includes the playlists of one variant and of its audio and subtitles, with all files that these playlists
+/// contain. Each byte is requested once, and stored bytes are not requested again. Therefore, a cancelled download
+/// resumes at the next run. Playback has priority over downloads.
 ///
 /// ```swift
 /// let limit = HLSResolution(width: 1280, height: 720)
@@ -44,7 +44,8 @@ public struct HLSDownloader: Sendable {
     /// - Parameters:
     ///   - source: The source of the master playlist or media playlist.
     ///   - cache: The cache that stores the stream.
-    ///   - variant: The choice of the variant, if there are several. The default is the highest one.
+    ///   - variant: The choice of the variant, if there are several. The default is the variant with the highest
+    ///     bandwidth.
     ///   - firstSeconds: The length of the start to download, in seconds. The start contains at least one segment of
     ///     the variant and of its default audio, video and subtitles. The default, `nil`, downloads the whole stream
     ///     with all audio and subtitles of the variant.

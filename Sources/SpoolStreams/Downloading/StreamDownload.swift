@@ -58,7 +58,7 @@ struct StreamDownload: Sendable {
     ///
     /// - Parameters:
     ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1.
-    ///   - isDownload: Whether the stream is fetched for playback without a network, and not as a preload.
+    ///   - isDownload: Whether the stream is downloaded for offline playback, rather than preloaded.
     init(_ source: MediaSource, in cache: MediaCache, maximumConcurrentDownloads: Int, isDownload: Bool = true) {
         self.isDownload = isDownload
         presentation = PresentationSource(source, now: cache.now)
@@ -69,7 +69,7 @@ struct StreamDownload: Sendable {
     /// The source of the first playlist, or of the manifest.
     var source: MediaSource { presentation.source }
 
-    /// Reads a playlist or manifest, and stops after `limit` bytes. A longer document cannot be a manifest.
+    /// Reads a playlist or manifest. Reading stops after `limit` bytes, because no manifest is longer.
     func manifest(at url: URL, limit: Int) async throws -> [UInt8] {
         try check(try OriginURL(url))
         var bytes: [UInt8] = []
@@ -133,7 +133,7 @@ struct StreamDownload: Sendable {
     /// Checks that all files are stored. A cache that is too small, or whose disk is full, delivers bytes without
     /// storing them. The same applies to responses that are not media.
     private func checkAllIsStored(_ downloaded: [Downloaded]) async throws {
-        // Another process owns the directory, and it may not have recorded the bytes yet.
+        // Another process owns the directory, and may not have recorded the bytes yet.
         if cache.isReadOnly { return }
         for file in downloaded where !file.range.isEmpty {
             let media = media(at: file.url)

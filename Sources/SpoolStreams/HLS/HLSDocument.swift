@@ -1,11 +1,11 @@
 import ByteRanges
 
-/// An HLS playlist that is parsed once: its text, the positions of its references in the text, and its contents.
+/// An HLS playlist, parsed once into its text, the positions of its references in the text, and its contents.
 ///
 /// Its methods rewrite the playlist, filter it and list its keys. They also work on a playlist with errors, because
 /// players accept many errors. In this case, ``playlist`` is `nil`.
 package struct HLSDocument: Sendable {
-    /// The maximum number of references in a playlist. A day of one-second segments has fewer than 200,000.
+    /// The maximum number of references in a playlist. A day of one-second segments needs fewer than 200,000.
     package static let maximumReferences = 1_000_000
 
     /// A URI in the text: a line, or the value of an attribute.
@@ -103,8 +103,8 @@ package struct HLSDocument: Sendable {
 extension HLSDocument {
     /// Removes entries of a master playlist by their URIs. A playlist with errors stays unchanged.
     ///
-    /// - Parameter keeps: A function that returns whether to retain the entry with this URI. A rendition without a URI
-    ///   always stays.
+    /// - Parameter keeps: A function that returns whether to retain the entry with the given URI. A rendition without a
+    ///   URI always stays.
     package mutating func filter(_ keeps: (String) -> Bool) {
         guard let playlist else { return }
         filter(
@@ -115,8 +115,8 @@ extension HLSDocument {
 
     /// Removes the variants and I-frame streams whose peak bit rate exceeds a limit.
     ///
-    /// If all variants with video exceed it, the one with the lowest bit rate stays. If there is no video and all
-    /// variants exceed it, the variant with the lowest bit rate stays.
+    /// If all variants with video exceed the limit, the one with the lowest bit rate stays. If no variant has video and
+    /// all exceed the limit, the variant with the lowest bit rate stays.
     ///
     /// - Parameters:
     ///   - limit: The limit, in bits per second.

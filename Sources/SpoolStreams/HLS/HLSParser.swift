@@ -159,8 +159,8 @@ private struct HLSContentsReader {
     private var playlist = HLSPlaylist(kind: .media)
     private var variables: HLSVariables
     var lineNumber = 1
-    /// Whether the playlist contains a tag that only HLS uses, a tag of a master playlist, or a tag of a media
-    /// playlist.
+    /// Whether the playlist contains a tag that only HLS uses. The tags of only one kind of playlist set `isMaster` or
+    /// `isMedia`.
     var isHLS = false
     private var isMaster = false
     private var isMedia = false
@@ -269,7 +269,7 @@ private struct HLSContentsReader {
     }
 
     mutating func readURI(_ bytes: ArraySlice<UInt8>) throws(ManifestError) {
-        // A line without its tag is neither a segment nor a variant (RFC 8216 §4.3.2.1, §4.3.4.2).
+        // A URI without a preceding tag is neither a segment nor a variant (RFC 8216 §4.3.2.1, §4.3.4.2).
         guard variant != nil || duration != nil else { return }
         let uri = try substituted(try checked(String(validating: bytes, as: UTF8.self), "a URI that is not UTF-8"))
         if let attributes = variant.take() {

@@ -24,8 +24,8 @@ extension HLSPlaylist {
         return list.downloads.map(\.url)
     }
 
-    /// Returns the rendition of a group that a player uses by default. If no rendition is the default, audio and video
-    /// groups use the first one.
+    /// Returns the rendition of a group that a player uses by default. If no rendition is marked as the default, this
+    /// is the first one of an audio or video group.
     private static func defaults(of group: [HLSRendition], _ kind: HLSRendition.Kind) -> [HLSRendition] {
         let isNeeded = kind == .audio || kind == .video
         return (group.first { $0.isDefault } ?? (isNeeded ? group.first : nil)).map { [$0] } ?? []
@@ -33,13 +33,13 @@ extension HLSPlaylist {
 
     /// Returns the files that a stream needs, without duplicates, in the order in which a player uses them.
     ///
-    /// These are keys, initialization sections and segments. For a master playlist, these are only the session keys.
-    /// Keys with a scheme other than `http` or `https` are left out.
+    /// These are keys, initialization sections and segments. For a master playlist, the result contains only the
+    /// session keys. Keys with a scheme other than `http` or `https` are left out.
     ///
     /// - Parameters:
     ///   - url: The URL of this playlist.
     ///   - seconds: The duration of the start to download. The first segment is always included, and later segments are
-    ///     included if they start within this time. If it is `nil`, all segments are included.
+    ///     included if they start within this time. If the value is `nil`, all segments are included.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if this is a media playlist without an end, or one that skips segments
     ///   - `address` if a file cannot be requested

@@ -1,4 +1,4 @@
-/// The contents of a playlist that downloads, caching and selection need (RFC 8216 and its bis).
+/// The contents of a playlist that downloads, caching and selection need (RFC 8216 and RFC 8216bis).
 ///
 /// It does not contain the text. ``HLSDocument`` rewrites and filters the text.
 package struct HLSPlaylist: Hashable, Sendable {
@@ -10,7 +10,8 @@ package struct HLSPlaylist: Hashable, Sendable {
         case media
     }
 
-    /// The maximum size of a playlist, in bytes: about a day of one-second segments with 190 bytes each.
+    /// The maximum size of a playlist, in bytes. This is about a day of one-second segments, with 190 bytes of text for
+    /// each.
     package static let maximumBytes = 16 << 20
     /// The maximum total number of segments, variants, renditions and keys.
     package static let maximumSegments = 200_000
@@ -55,6 +56,7 @@ package struct HLSPlaylist: Hashable, Sendable {
     }
 
     /// The maximum time for which the playlist may be stored.
+    ///
     /// For a live playlist, it is half the target duration. After that time, a player requests an unchanged playlist
     /// again (RFC 8216 §6.3.4). A low-latency playlist is not stored.
     package var lifetime: ManifestLifetime {
@@ -80,7 +82,7 @@ package struct HLSSegment: Hashable, Sendable {
     package var map: HLSMap?
     /// The keys that decrypt the segment, one for each format.
     package var keys: [HLSKey]
-    /// Whether formats or timestamps change before the segment.
+    /// Whether the format or the timestamps change before the segment.
     package var isDiscontinuous: Bool
     /// Whether the segment is missing at the origin (`EXT-X-GAP`).
     package var isGap: Bool

@@ -2,8 +2,8 @@
 struct HLSLines: Sequence, IteratorProtocol {
     private var rest: ArraySlice<UInt8>
 
-    /// Creates a sequence of the lines in a text. A byte order mark is skipped: the RFC forbids it, but some playlists
-    /// start with one.
+    /// Creates a sequence of the lines in a text. A byte order mark is skipped. The RFC forbids byte order marks, but
+    /// some playlists start with one.
     init(_ bytes: ArraySlice<UInt8>) {
         rest = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
     }
@@ -27,7 +27,7 @@ struct HLSLines: Sequence, IteratorProtocol {
 
 /// One line: blank, a URI, a comment or a tag.
 struct HLSLine {
-    /// The text without surrounding white space. Players treat that white space as part of a URI, but this type does
+    /// The text without surrounding white space. Players treat such white space as part of a URI, but this type does
     /// not.
     let bytes: ArraySlice<UInt8>
     /// The byte range of the whole line in the playlist, including its end.
@@ -174,7 +174,7 @@ struct HLSAttributeList {
     private mutating func quotedValue(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let (line, start) = (rest, rest.startIndex + 1)
         var after = rest.dropFirst()
-        // The limit keeps the time linear.
+        // This limit keeps the total time linear.
         for _ in 0..<16 {
             guard let quote = after.firstIndex(of: UInt8(ascii: "\"")) else { return nil }
             after = after[(quote + 1)...]
@@ -218,7 +218,8 @@ struct HLSAttributeList {
         first(name).flatMap { String(validating: $0.value, as: UTF8.self) }
     }
 
-    /// Returns a bit rate, or `nil` if the attribute is missing or not a number. Some playlists put it in quotes.
+    /// Returns a bit rate, or `nil` if the attribute is missing or not a number. Some playlists enclose the number in
+    /// quotes.
     func bitRate(_ name: StaticString) -> Int64? { first(name).flatMap { DecimalNumbers.integer($0.value) } }
 
     /// Returns a decimal integer, or `nil` if the attribute is missing, quoted or not a number.

@@ -64,8 +64,8 @@ struct HLSVariables {
     /// Returns whether a text may refer to a variable.
     static func mayOccur(in text: String) -> Bool { text.utf8.contains(UInt8(ascii: "{")) && text.contains("{$") }
 
-    /// Returns a text with its variables replaced by their values, or `nil` if one is not defined. Variables within
-    /// values are not replaced.
+    /// Returns a text with its variables replaced by their values, or `nil` if a variable is not defined. Variables
+    /// within values are not replaced.
     ///
     /// - Parameter limit: The maximum size of the result, in bytes.
     /// - Throws: ``ManifestError`` with code `tooLarge`.

@@ -27,7 +27,7 @@ package struct HLSVariant: Hashable, Sendable {
     package var averageBandwidth: Int64?
     /// The resolution of the video, or `nil` if the playlist does not specify it or there is no video.
     package var resolution: HLSResolution?
-    /// The codecs, in the format of RFC 6381.
+    /// The codecs, in the format of RFC 6381, or `nil` if the playlist does not specify them.
     package var codecs: String?
     /// The groups of renditions that belong to the variant.
     package var groups: [HLSRendition.Kind: String]
@@ -46,7 +46,7 @@ package struct HLSVariant: Hashable, Sendable {
     }
 }
 
-/// A rendition: alternative audio, video or text for variants, `EXT-X-MEDIA` (RFC 8216 §4.3.4.1).
+/// A rendition: an audio, video or text track that variants refer to by its group, `EXT-X-MEDIA` (RFC 8216 §4.3.4.1).
 package struct HLSRendition: Hashable, Sendable {
     /// The kind of a rendition.
     package enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -79,7 +79,7 @@ public enum HLSVariantSelection: Hashable, Sendable {
     /// The variant with the lowest bandwidth, even if it has no video.
     case lowest
     /// The variant with the highest peak bit rate up to a limit in bits per second. If all variants exceed the limit,
-    /// it is the one with the lowest bit rate. Variants with video are preferred.
+    /// it is the variant with the lowest bit rate. Variants with video are preferred.
     case bandwidth(atMost: Int64)
     /// The highest variant whose video fits in the given size, in portrait or landscape orientation. If no video fits,
     /// it is the variant with the smallest video. If no variant specifies a resolution, it is the lowest variant.

@@ -2,11 +2,11 @@ import XMLTokens
 
 /// The kind of a manifest, detected from its first bytes. File name extensions and `Content-Type` are often wrong.
 package enum ManifestKind: Hashable, Sendable {
-    /// A playlist with tags of RFC 8216.
+    /// A playlist with tags from RFC 8216.
     case hls
     /// An XML document whose root element is `MPD` (ISO/IEC 23009-1).
     case dash
-    /// An XML document with an element of an MPD, which the MPD references with `xlink:href`.
+    /// An XML document with an element that an MPD references with `xlink:href`.
     case dashElement
 
     /// The names of the elements of an MPD that can be in a separate document and contain references.

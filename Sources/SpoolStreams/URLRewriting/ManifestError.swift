@@ -18,7 +18,7 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
 
     /// The kind of error.
     package let code: Code
-    /// A sentence that states the problem. It includes a line number if there is one, and URLs without their queries.
+    /// A sentence that states the problem. It may include a line number, and includes URLs without their queries.
     package let description: String
 
     init(_ code: Code, _ description: String) {
@@ -39,7 +39,7 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
 package enum ManifestLifetime: Hashable, Sendable {
     /// The manifest is complete and will not change.
     case unchanging
-    /// The manifest does not specify a limit, like a master playlist. It may be stored as long as HTTP allows.
+    /// The manifest, such as a master playlist, does not specify a limit. It may be stored as long as HTTP allows.
     case unstated
     /// The manifest is live and may be stored for this number of seconds.
     case seconds(Double)
@@ -53,8 +53,8 @@ package struct StreamFile: Hashable, Sendable {
     package var url: OriginURL
     /// The range of bytes, or `nil` for the whole file.
     package var byteRange: Range<Int64>?
-    /// Whether the file is media, not a key or an initialization section.
+    /// Whether the file is media, rather than a key or an initialization section.
     package var isSegment = false
-    /// Whether ``byteRange`` is an estimate that may exceed the file.
+    /// Whether ``byteRange`` is an estimate that may extend past the end of the file.
     package var isEstimate = false
 }

@@ -1,8 +1,9 @@
 /// A rewriter of a manifest's references, so that a client of the proxy requests their targets from the proxy.
 ///
 /// For the origin, references are relative to the final URL of the manifest. The client resolves them against the
-/// proxy's URL for the URL that it requested. A reference stays unchanged if both result in the same target. Rewriting
-/// a reference takes time proportional to its length and that of the result, even if the path of the manifest is long.
+/// proxy's URL for the URL that it requested. A reference stays unchanged if both URLs result in the same target. The
+/// time to rewrite a reference is proportional to its length and the length of the result, even if the manifest has a
+/// long path.
 package struct ReferenceRewriter {
     /// The URL of the manifest, after redirects. It is the base of relative references.
     let finalURL: OriginURL
@@ -26,11 +27,11 @@ package struct ReferenceRewriter {
     /// - Parameters:
     ///   - finalURL: The URL of the manifest, after redirects.
     ///   - requestedURL: The URL that the client requested, if it differs.
-    ///   - isMoved: Whether the client requested a URL of the proxy other than the one that `proxied` returns. Then
+    ///   - isMoved: Whether the client requested a URL of the proxy other than the one that `proxied` returns. If so,
     ///     relative references are rewritten as well. The default is `false`.
-    ///   - proxied: Returns the proxy's URL for a URL of an origin. It is a path that starts with `/` and ends with the
-    ///     path and query of the URL. If the proxy does not serve the URL, it is the URL itself. By default, the proxy
-    ///     serves no URL.
+    ///   - proxied: Returns the proxy's URL for an origin's URL. The result is a path that starts with `/` and ends
+    ///     with the path and query of the origin's URL. If the proxy does not serve a URL, the result is that URL. By
+    ///     default, the proxy does not serve any URL.
     package init(
         finalURL: OriginURL, requestedURL: OriginURL? = nil, isMoved: Bool = false,
         proxied: @escaping (OriginURL) -> String = { $0.description }

@@ -20,8 +20,8 @@ struct TextSplices {
         removals = removed.map { Int($0.lowerBound)..<Int($0.upperBound) }[...]
     }
 
-    /// Replaces `range`, which may be empty, and which must not start before the end of the previous one. A range
-    /// within a removed one is not replaced.
+    /// Replaces `range`, which may be empty, and must not start before the end of the previously replaced range. A
+    /// range within a removed one is not replaced.
     ///
     /// - Throws: ``ManifestError`` with code `tooLarge`.
     mutating func replace(_ range: Range<Int>, with text: some Sequence<UInt8>) throws(ManifestError) {
@@ -44,7 +44,7 @@ struct TextSplices {
         return output
     }
 
-    /// Removes the ranges that start at `end` or before.
+    /// Removes the ranges that start at or before `end`.
     private mutating func remove(until end: Int) {
         while let range = removals.first, range.lowerBound <= end {
             removals.removeFirst()
