@@ -23,7 +23,7 @@ struct BlockMap: Sendable {
     /// because their space was freed.
     private(set) var removals: UInt64 = 0
 
-    /// Whether blocks are encrypted, in which case every read needs their checksums, not only the first one.
+    /// Whether blocks are encrypted, in which case every read needs their checksums, not only the first read.
     let keepsSeals: Bool
     /// Checksums that every read needs but that may not be in the catalog yet, because this process created them.
     private var made: [Int64: BlockRecord] = [:]
@@ -81,7 +81,7 @@ struct BlockMap: Sendable {
         return min(prefix.upperBound - start, Block.size)
     }
 
-    /// Whether the block at `index`, which has `count` bytes, is complete.
+    /// Returns whether the block at `index`, which has `count` bytes, is complete.
     func isComplete(_ index: Int64, count: Int64) -> Bool {
         count == Block.size || length == Block.start(of: index) + count
     }
@@ -99,8 +99,8 @@ struct BlockMap: Sendable {
     /// Returns the newest checksum of the received bytes of the block at `index`; `nil` if it is not in memory.
     func seal(of index: Int64) -> BlockRecord? { prefixSeals[index] ?? made[index] ?? stored[index] }
 
-    /// Adds checksums from the catalog, unless bytes have been removed since `removals` was read. In that case, they
-    /// may belong to other bytes.
+    /// Adds checksums from the catalog, unless bytes have been removed since `removals` was read. In that case, the
+    /// checksums may belong to other bytes.
     mutating func add(stored records: [BlockRecord], since removals: UInt64) {
         guard removals == self.removals else { return }
         for record in records where isStored(record) { keep(record) }
@@ -149,13 +149,13 @@ struct BlockMap: Sendable {
         return reading
     }
 
-    /// Returns the plan of a check of one recorded block, whether trusted or not; `nil` if bytes that its checksum
+    /// Returns the plan for checking one recorded block, whether trusted or not; `nil` if bytes that its checksum
     /// covers are missing.
     func planVerifying(_ record: BlockRecord) -> Reading? {
         storedRanges.contains(record.range) ? Reading(removals: removals, unverified: [record.range]) : nil
     }
 
-    /// Records the result of a read. Checked blocks become trusted, and damaged ones are missing.
+    /// Records the result of a read. Checked blocks become trusted, and damaged blocks become missing.
     ///
     /// - Parameter unrecorded: Blocks that were trusted, but have no record to check them against. They are trusted
     ///   again.
@@ -188,7 +188,7 @@ struct BlockMap: Sendable {
         removals &+= 1
     }
 
-    /// Whether all of `range` is trusted, or was until its trust expired.
+    /// Returns whether all of `range` is trusted, or was until its trust expired.
     func wasTrusted(_ range: Range<Int64>) -> Bool {
         trusted.missingRanges(in: range).allSatisfy { expired.contains($0) }
     }
@@ -209,8 +209,8 @@ struct BlockMap: Sendable {
 
     // MARK: - Storing
 
-    /// Returns the missing parts of `range`, to be written. Each starts at the start of a block, or at the end of its
-    /// received bytes.
+    /// Returns the missing parts of `range`, to be written. Each part starts at the start of a block, or at the end of
+    /// its received bytes.
     ///
     /// - Throws: ``CacheError`` if the range is beyond the length or the maximum offset; ``MissingBytes`` if it starts
     ///   beyond the received bytes of its block. In that case, the error contains the missing bytes before the range.
@@ -272,7 +272,7 @@ struct BlockMap: Sendable {
         return Array(going)
     }
 
-    /// Removes these blocks.
+    /// Removes the blocks that ``evictable(_:keeping:)`` returns.
     ///
     /// - Returns: The received bytes that were removed, as one range for each run of adjacent blocks.
     mutating func evict(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {

@@ -5,7 +5,8 @@ import Synchronization
 /// range must not be freed while bytes are written to it.
 struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
-    /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until it is freed.
+    /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until the space is
+    /// freed.
     private var failure: CacheError?
     /// Whether the disk has refused bytes since the last attempt to free space.
     private var hasNewRefusal = false
@@ -26,7 +27,7 @@ struct BlockReclaimer: Sendable {
 
     /// Evicts the blocks whose stored bytes are within `range`; see ``MediaFile/evict(_:)``.
     ///
-    /// - Parameter filling: The blocks that transfers are filling. They stay.
+    /// - Parameter filling: The blocks that transfers are filling. These blocks stay.
     mutating func evict(_ range: Range<Int64>, keeping filling: some Collection<Int64>) -> Evicted {
         var evicted = Evicted()
         if blocks.holdsUnfreedBytes, !freeAgain(), let failure {
@@ -49,7 +50,7 @@ struct BlockReclaimer: Sendable {
         }
         defer { clearMark(of: open) }
         var freed = ByteRangeSet()
-        // Starts at the end, so that the file can be shortened if possible.
+        // The last blocks are freed first, so that the file can be shortened if possible.
         for run in blocks.withMap({ $0.evictable(range, keeping: Array(filling)) }).reversed() {
             for part in parts(of: run) where evicted.failure == nil {
                 let (gone, failure) = free(part, keeping: filling, open)
@@ -72,7 +73,7 @@ struct BlockReclaimer: Sendable {
 
     /// Removes blocks from the map, and then frees their space.
     ///
-    /// - Returns: The bytes that were freed, and the reason why the rest was not.
+    /// - Returns: The bytes that were freed, and the reason why the rest was not freed.
     private func free(
         _ part: Range<Int64>, keeping filling: some Collection<Int64>, _ open: OpenFile
     ) -> (freed: ByteRangeSet, failure: CacheError?) {
@@ -128,7 +129,7 @@ struct BlockReclaimer: Sendable {
                 return 0
             }
         } catch {
-            // Counted below.
+            // The bytes are counted below.
         }
         hasNewRefusal = true
         return blocks.recordUnfreed(range.upperBound - range.lowerBound)
@@ -136,7 +137,7 @@ struct BlockReclaimer: Sendable {
 
     /// Discards recorded blocks that use no disk space; see ``MediaFile/invalidateHoles()``.
     ///
-    /// - Parameter filling: The blocks that transfers are filling. They stay.
+    /// - Parameter filling: The blocks that transfers are filling. These blocks stay.
     /// - Returns: The discarded blocks; `nil` if the file no longer exists.
     func invalidateHoles(keeping filling: some Collection<Int64>) throws -> [Range<Int64>]? {
         guard let open = try blocks.file.opened() else { return nil }

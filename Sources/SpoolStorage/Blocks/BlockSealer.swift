@@ -79,7 +79,7 @@ struct BlockSealer: Sendable {
             .storage, "block \(index) of \(bytes.count.counted("byte")) could not be encrypted", underlying: underlying)
     }
 
-    /// Whether `bytes` from the file match `record`: the same resource, version, block and length.
+    /// Returns whether `bytes` from the file match `record`: the same resource, version, block and length.
     func verifies(_ bytes: UnsafeRawBufferPointer, as record: BlockRecord) -> Bool {
         if format.isEncrypted { return open(bytes, as: record) != nil }
         guard bytes.count == Int(record.length) else { return false }

@@ -95,7 +95,8 @@ struct EncryptedBlocks: Sendable {
 
     // MARK: - Reading
 
-    /// Whether a block has been encrypted again, with more bytes, since the record was created, or soon will be.
+    /// Returns whether a block has been encrypted again, with more bytes, since the record was created, or soon will
+    /// be.
     func isSuperseded(_ record: BlockRecord) -> Bool {
         blocks.withFilling { map, filling in
             filling[record.index] != nil || map.seal(of: record.index) ?? record != record

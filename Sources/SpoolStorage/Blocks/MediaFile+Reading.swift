@@ -70,7 +70,7 @@ extension MediaFile {
     ///   - range: The bytes to read. All of them must be stored.
     ///   - buffer: A buffer with space for the range.
     /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted meanwhile, is damaged, or can't be
-    ///   read. In the last case it has a cause, and in the last two it names the blocks that are discarded.
+    ///   read. In the last case, the error has a cause. In the last two cases, it names the discarded blocks.
     ///   ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
     func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard !range.isEmpty else { return }
@@ -149,8 +149,8 @@ extension MediaFile {
 
     /// Checks stored blocks against `records`, including blocks that were checked before.
     ///
-    /// Records of blocks that are not stored are skipped. If `repairing`, damaged blocks are discarded. Otherwise they
-    /// stay, and the next read of each one discards it.
+    /// Records of blocks that are not stored are skipped. If `repairing` is `true`, damaged blocks are discarded.
+    /// Otherwise, they stay, and the next read of each one discards it.
     func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
         var findings = Findings()
         for record in records {
@@ -162,7 +162,7 @@ extension MediaFile {
                     findings.failure = failure
                     return findings
                 } catch {
-                    // The disk can't read it.
+                    // The disk can't read the block.
                     isGood = false
                 }
                 if !isGood, encrypted?.isSuperseded(record) == true { break }
@@ -183,7 +183,8 @@ extension MediaFile {
 
     /// Checks the bytes that a read returned.
     ///
-    /// - Parameter bytes: The bytes of `range`, fewer if the file ended early; `nil` if they are only to be checked.
+    /// - Parameter bytes: The bytes of `range`, or fewer if the file ended early; `nil` if the blocks are only to be
+    ///   checked.
     /// - Returns: `false` if bytes were evicted meanwhile, in which case the read must be repeated.
     private func check(
         _ reading: BlockMap.Reading, of range: Range<Int64>, _ bytes: UnsafeRawBufferPointer?

@@ -64,7 +64,7 @@ extension MediaFile {
         return open
     }
 
-    /// Writes a range that has no stored bytes.
+    /// Writes a range of which no bytes are stored yet.
     private func store(
         _ bytes: UnsafeRawBufferPointer, _ stretch: Range<Int64>, _ open: OpenFile, _ writer: inout Writer,
         _ space: inout Int64

@@ -10,12 +10,12 @@ import Synchronization
 ///
 /// Methods that access bytes block the calling thread, and belong on a ``BlockingExecutor``. The queries
 /// (``storedRanges``, ``contains(_:)``, …) hold a lock for a few nanoseconds and may be called from any thread. Reads
-/// do not wait for other operations. Storing and evicting exclude each other, so that space is not freed right after it
-/// was written to.
+/// do not wait for other operations. Storing and evicting exclude each other, so that space is not freed right after
+/// bytes were written to it.
 final class MediaFile: Sendable {
-    /// The state that storing and evicting share. Its lock is held during their file operations, which make no
-    /// callbacks. The map's lock is taken while this lock is held, and the space account's lock while the map's lock is
-    /// held.
+    /// The state that storing and evicting share. Its lock is held during the file operations of both, which do not
+    /// make callbacks. The map's lock is taken while this lock is held, and the space account's lock while the map's
+    /// lock is held.
     struct Writer: Sendable {
         /// The stored bytes of each block that a transfer is filling, at most 64 KiB for each transfer. They are
         /// buffered because checksums cover the received bytes, not those that the disk returns later. Media in memory
@@ -23,7 +23,8 @@ final class MediaFile: Sendable {
         var tails: [Int64: [UInt8]] = [:]
         var reclaimer: BlockReclaimer
 
-        /// Removes the buffers of blocks whose bytes have been discarded. Their transfers may have ended elsewhere.
+        /// Removes the buffers of blocks whose bytes have been discarded. The transfer that filled such a block may
+        /// have ended in another block.
         mutating func removeStaleTails(_ blocks: StoredBlocks) {
             guard !tails.isEmpty else { return }
             let indices = Array(tails.keys)
@@ -47,14 +48,15 @@ final class MediaFile: Sendable {
     /// - Parameters:
     ///   - file: The file.
     ///   - sealer: The version's sealer; `nil` for bytes in memory, which have no checksums.
-    ///   - storedRanges: The ranges that are recorded in the catalog. They are claimed at once, and checked when they
-    ///     are first read.
+    ///   - storedRanges: The ranges that are recorded in the catalog. They are claimed immediately, and checked when
+    ///     they are first read.
     ///   - isRecordStale: Whether the catalog contains the blocks, but not their ranges.
     ///   - length: The whole resource's length; `nil` if it is unknown.
     ///   - isShared: Whether another process may change the file meanwhile. If so, the file is only read.
     ///   - elapsed: Returns the monotonic time, which determines when blocks are checked again.
     ///   - storedSeals: Reads the catalog's records of blocks.
-    ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call back.
+    ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call this
+    ///     object.
     init(
         file: PooledFile, sealer: BlockSealer?, storedRanges: ByteRangeSet = ByteRangeSet(),
         isRecordStale: Bool = false,
@@ -113,14 +115,14 @@ final class MediaFile: Sendable {
     /// Whether the bytes in the file are encrypted.
     var isEncrypted: Bool { encrypted != nil }
 
-    /// Whether a block that `range` touches is complete.
+    /// Returns whether a block that `range` touches is complete.
     func completesBlock(in range: Range<Int64>) -> Bool {
         blocks.withMap { map in
             Block.indices(touching: range).contains { map.isComplete($0, count: map.storedCount(of: $0)) }
         }
     }
 
-    /// Whether all of `range` is stored.
+    /// Returns whether all of `range` is stored.
     func contains(_ range: Range<Int64>) -> Bool { blocks.withMap { $0.storedRanges.contains(range) } }
 
     /// Returns the run of stored bytes that starts at `offset`; `nil` if the byte at `offset` is not stored.
@@ -142,8 +144,8 @@ final class MediaFile: Sendable {
 
     // MARK: - Changes for the catalog
 
-    /// Whether there are changes that are not in the catalog, or the file is being written to. The property does not
-    /// wait for the file.
+    /// Whether there are changes that are not in the catalog, or the file is being written to. Reading the property
+    /// does not wait for the file.
     var hasChanges: Bool {
         let found = writer.withLockIfAvailable { writer in
             writer.removeStaleTails(blocks)
@@ -181,8 +183,8 @@ final class MediaFile: Sendable {
     /// Ends the transfer that has stored bytes up to `offset`. The stored part of its last block gets a checksum for
     /// the next call to ``takeChanges()``, and its buffer is released.
     ///
-    /// - Returns: The bytes that were lost because the disk rejected them. Until now, the bytes of an encrypted file
-    ///   were only in memory.
+    /// - Returns: The bytes that were lost because the disk rejected them. The last bytes of an encrypted file are only
+    ///   in memory before this call.
     @discardableResult
     func endWriting(at offset: Int64) -> MissingBytes? {
         guard offset >= 0 else { return nil }
@@ -249,10 +251,10 @@ final class MediaFile: Sendable {
     /// in the catalog afterwards. If that record is lost, the checksums detect the eviction.
     ///
     /// After the disk has failed to free space, no more blocks are evicted until that space is freed. Each call retries
-    /// once.
+    /// freeing it once.
     ///
     /// If the file is being written to, no block is evicted. Eviction serves all keys, and must not wait for one file.
-    /// Writes to memory take no time, so eviction waits for them.
+    /// Writes to memory take almost no time, so eviction waits for them.
     func evict(_ range: Range<Int64>) -> BlockReclaimer.Evicted {
         if sealer == nil { return writer.withLock { evict(range, &$0) } }
         return writer.withLockIfAvailable { evict(range, &$0) } ?? BlockReclaimer.Evicted()

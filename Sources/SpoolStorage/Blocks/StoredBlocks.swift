@@ -4,9 +4,9 @@ import Synchronization
 
 /// The file of one version, and the map of the blocks in it.
 ///
-/// It is one of the three parts of a ``MediaFile``, with ``EncryptedBlocks`` and ``BlockReclaimer``. Only this part
-/// changes the map, reads checksums from the catalog, and returns claims of space. It does not decide which bytes are
-/// read or written.
+/// It is one of the three parts of a ``MediaFile``, together with ``EncryptedBlocks`` and ``BlockReclaimer``. Only this
+/// part changes the map, reads checksums from the catalog, and returns claims of space. It does not decide which bytes
+/// are read or written.
 ///
 /// Methods that use the file block the calling thread. The others hold a lock for a few nanoseconds.
 final class StoredBlocks: Sendable {
@@ -19,7 +19,7 @@ final class StoredBlocks: Sendable {
         var unfreed: Int64 = 0
         /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
         var filling: [Int64: FillingBlock] = [:]
-        /// The number of the opening of the file in which blocks were checked.
+        /// The number of the file's opening during which blocks were last checked.
         var checkedIn: UInt64 = 0
         /// The elapsed time after which blocks are checked again.
         var checkAgainAt = Duration.zero
@@ -85,8 +85,8 @@ final class StoredBlocks: Sendable {
     /// Adds bytes that were written to the file to the map.
     ///
     /// - Parameters:
-    ///   - stored: The number of stored bytes that precede them in their first block.
-    ///   - records: The records of the blocks that they complete.
+    ///   - stored: The number of stored bytes that precede the range in its first block.
+    ///   - records: The records of the blocks that the range completes.
     /// - Returns: The number of newly claimed bytes.
     /// - Throws: ``MissingBytes`` if a reader has meanwhile found the start of the first block damaged.
     func add(_ range: Range<Int64>, after stored: Int, completing records: [BlockRecord]) throws -> Int64 {
@@ -121,7 +121,8 @@ final class StoredBlocks: Sendable {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
-    /// Returns the same if the bytes were checked while this file was open, and not more than ``trustTime`` ago.
+    /// Returns the same as ``trusted(at:)``, but only if the bytes were checked while this file was open, and not more
+    /// than ``trustTime`` ago.
     func trusted(at offset: Int64, in open: OpenFile) -> (range: Range<Int64>, removals: UInt64)? {
         let now = trustEnds ? elapsed() : .zero
         return state.withLock { state in
@@ -147,7 +148,7 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Whether the number of removals is still `removals`.
+    /// Returns whether the number of removals is still `removals`.
     func isUnchanged(since removals: UInt64) -> Bool { state.withLock { $0.map.removals == removals } }
 
     /// Protects `range` from eviction if all of it has been checked.

@@ -86,7 +86,7 @@ extension Catalog {
         }
     }
 
-    /// Whether the resource is excluded from eviction; `false` if it is not recorded.
+    /// Returns whether the resource is excluded from eviction; `false` if it is not recorded.
     func isPinned(_ key: String) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT pinned FROM resource WHERE key = ?")
@@ -94,7 +94,7 @@ extension Catalog {
         }
     }
 
-    /// Whether a version with this identifier is recorded. Every other media file is an orphan.
+    /// Returns whether a version with this identifier is recorded. Every other media file is an orphan.
     func contains(_ identifier: GenerationIdentifier) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT 1 FROM generation WHERE identifier = ?")
@@ -104,7 +104,8 @@ extension Catalog {
 
     // MARK: - Rows
 
-    /// The stored bytes of a generation in a query. Without recorded ranges, its blocks are counted.
+    /// The stored bytes of a generation in a query. If its ranges are not recorded, the lengths of its blocks are added
+    /// up.
     static let storedBytes = """
         CASE WHEN generation.landed IS NULL THEN (
             SELECT COALESCE(SUM(block.length), 0) FROM block WHERE block.generation = generation.id
@@ -128,7 +129,7 @@ extension Catalog {
         do {
             return try resource(row, named: name, db)
         } catch is CatalogCipher.UnreadableValue {
-            // The record below.
+            // The record below is returned instead.
         }
         var record = ResourceRecord(
             key: cipher.key(of: name), url: Self.unreadable, isPinned: row.isSet(3), createdAt: .distantPast,
@@ -194,10 +195,10 @@ extension Catalog {
 
 /// Reads cells whose damage does not invalidate the row.
 extension Row {
-    /// Returns the integer in a cell; `nil` if it holds anything else.
-    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // It has another type.
+    /// Returns the integer in a cell; `nil` if the cell contains anything else.
+    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // The cell has another type.
 
-    /// Returns the number of bytes in a cell; 0 if it holds anything else.
+    /// Returns the number of bytes in a cell; 0 if the cell contains anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
 
     /// Returns the stored ranges in a cell; `nil` if they contradict their number of bytes in another cell. In that
@@ -210,7 +211,7 @@ extension Row {
     /// Returns the stored ranges in a cell; `nil` if the value is invalid, in which case they are computed from the
     /// blocks.
     func storedRanges(_ index: Int) -> ByteRangeSet? {
-        guard let encoded = try? data(index),  // It has another type.
+        guard let encoded = try? data(index),  // The cell has another type.
             let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
             storedRanges.bounds?.upperBound ?? 0 <= Block.offsetLimit
         else { return nil }

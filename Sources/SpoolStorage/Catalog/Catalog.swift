@@ -43,7 +43,7 @@ final class Catalog: Sendable {
     /// A damaged catalog is renamed to `catalog-damaged-<time>.sqlite`, together with its other files, and an empty one
     /// is created. See ``setAside``.
     ///
-    /// - Parameter key: The key of an encrypted cache. A catalog that is created is encrypted with it.
+    /// - Parameter key: The key of an encrypted cache. A new catalog is encrypted with it.
     /// - Throws: ``CacheError``, and the catalog is not changed: `catalogTooNew` if a newer version of Spool wrote it,
     ///   `storage` if an earlier one did, `keyRequired` or `wrongEncryptionKey`.
     convenience init(
@@ -191,8 +191,8 @@ final class Catalog: Sendable {
         configuration.busyMode = .callback { busyWait.wait(after: $0) }
         configuration.maximumReaderCount = 3
         configuration.prepareDatabase { db in
-            // Keys are random, so fewer pages are written if more changes share a page. The log is limited to 16 MiB,
-            // and the page cache to 4 MiB.
+            // Keys are random, so a checkpoint with more changes writes fewer pages per change. The log is limited to
+            // 16 MiB, and the page cache to 4 MiB.
             try db.execute(sql: "PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -4096")
         }
         return configuration
@@ -409,7 +409,7 @@ final class BusyWait: Sendable {
     /// Ends long waits, including those that have started.
     func shorten() { isShort.store(true, ordering: .relaxed) }
 
-    /// Whether another attempt is allowed after `count` attempts.
+    /// Returns whether another attempt is allowed after `count` attempts.
     func allowsAttempt(after count: Int) -> Bool { count < (isShort.load(ordering: .relaxed) ? 40 : 1000) }
 
     /// Blocks until the next attempt, and returns `false` if there is none.

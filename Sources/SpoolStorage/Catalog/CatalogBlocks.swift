@@ -1,7 +1,8 @@
 import ByteRanges
 import GRDB
 
-/// The `block` table: the stored blocks, with their lengths and checksums. It is a value that operates on a catalog.
+/// The `block` table: the stored blocks, with their lengths and checksums. This type is a value that operates on a
+/// catalog.
 struct CatalogBlocks {
     private let catalog: Catalog
 

@@ -54,7 +54,7 @@ final class CatalogCopy: Sendable {
     func discard(_ fileSystem: any FileSystem) {
         try? database.close()  // The file is removed in any case.
         let folder = (path as NSString).deletingLastPathComponent
-        try? Self.remove(from: folder, fileSystem)  // Otherwise the next copy, or the next opening, removes it.
+        try? Self.remove(from: folder, fileSystem)  // If this fails, the next copy or opening removes it.
     }
 
     /// Removes an incomplete copy from a cache directory.
@@ -81,7 +81,7 @@ final class CatalogCopy: Sendable {
 
     /// Records that the blocks of a version are now in another file.
     ///
-    /// - Parameter storedRanges: The ranges of its blocks.
+    /// - Parameter storedRanges: The ranges of the version's blocks.
     func move(
         _ version: GenerationRecord, of key: String, to file: GenerationIdentifier, storedRanges: ByteRangeSet
     ) throws {

@@ -4,7 +4,7 @@ import GRDB
 import Synchronization
 
 /// The byte counts of single versions. If another program has changed a count, it is recomputed from the stored blocks
-/// and texts, and corrected. It is a value that operates on a catalog.
+/// and texts, and corrected. This type is a value that operates on a catalog.
 struct CatalogCounts {
     private let catalog: Catalog
 
@@ -52,7 +52,7 @@ struct CatalogCounts {
     }
 
     /// Corrects rows that exceed the capacity on their own, or whose own size is too large for any response. Such a row
-    /// would cause the eviction of all others.
+    /// would cause the eviction of all other media.
     func correctImplausible(_ capacity: Int64, _ db: Database) throws {
         let rows = try Row.fetchAll(
             db, sql: Catalog.resourceQuery + " WHERE generation.storedBytes > ? OR generation.rowBytes > ?",
@@ -69,7 +69,7 @@ struct CatalogCounts {
             rowBytes: Catalog.byteCount(try db.number("rowBytes")))
     }
 
-    /// Whether another program has changed the bytes of the row.
+    /// Returns whether another program has changed the bytes of the row.
     private func isRowChanged(_ stored: GenerationRecord, of record: ResourceRecord) -> Bool {
         guard let rowBytes = self.rowBytes(of: record) else { return false }
         return ![0, Self.earlierDifference].contains(rowBytes - stored.rowBytes)

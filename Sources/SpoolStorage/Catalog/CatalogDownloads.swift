@@ -2,8 +2,8 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// The `download` and `handPin` tables: sets of resources to store offline, and pins. It is a value that operates on a
-/// catalog.
+/// The `download` and `handPin` tables: sets of resources to store offline, and pins. This type is a value that
+/// operates on a catalog.
 struct CatalogDownloads {
     private let catalog: Catalog
     private var cipher: CatalogCipher { catalog.cipher }
@@ -119,7 +119,7 @@ struct CatalogDownloads {
 
     /// Returns the record in a row; `nil` if another program has changed it.
     func record(_ row: Row) -> DownloadRecord? {
-        guard let name = try? row.text(1),  // It has another type.
+        guard let name = try? row.text(1),  // The cell has another type.
             let set = try? cipher.open(row, 0, .collection, of: ""),  // As above, or changed.
             let url = try? cipher.open(row, 2, .url, of: name)  // As above.
         else { return nil }
@@ -133,7 +133,7 @@ struct CatalogDownloads {
 
     /// Removes the members that can't be read.
     ///
-    /// - Returns: The number of members.
+    /// - Returns: The number of removed members.
     func removeUnreadable(_ db: Database) throws -> Int {
         let rows = try Row.fetchAll(db, sql: "SELECT collection, key, url, source, id FROM download")
         let unreadable = rows.filter { record($0) == nil }.compactMap { $0.number(4) }
@@ -205,7 +205,7 @@ struct CatalogDownloads {
                     AND NOT EXISTS (SELECT 1 FROM download WHERE download.key = resource.key))
                 """,
             arguments: [key])
-        // A resource without a version.
+        // The resource is removed if it has no version.
         try db.execute(
             sql: """
                 DELETE FROM resource WHERE key = ?

@@ -16,7 +16,7 @@ struct ResourceRecord: Hashable, Sendable {
     var createdAt: Date
     /// The date of the last use by a reader or a preload.
     var lastUsedAt: Date
-    /// The key of the presentation that it belongs to; `nil` if there is none.
+    /// The key of the presentation that the resource belongs to; `nil` if there is none.
     var presentation: String?
     /// The stored version; `nil` if only a pin is stored.
     var generation: GenerationRecord?
@@ -45,8 +45,8 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     /// The number of bytes that the row, its header fields and its file use in addition to the media, as stated in the
     /// row.
     var rowBytes: Int64 = 0
-    /// Whether a process ended uncleanly since the file was last compared with its record. In that case, the file may
-    /// contain bytes that no block claims.
+    /// Whether a process has ended uncleanly since the file was last compared with its record. In that case, the file
+    /// may contain bytes that no block claims.
     var needsTidying: Bool
     /// The layout of the version's blocks in the file: a ``BlockFormat``, or a value from a later version of Spool.
     var format: Int64

@@ -38,8 +38,8 @@ enum CatalogSchema {
         }
     }
 
-    /// Whether the catalog has exactly the tables, indices and triggers of this version, but no recorded version,
-    /// because another program removed the record.
+    /// Returns whether the catalog has exactly the tables, indices and triggers of this version, but no recorded
+    /// version, because another program removed the record.
     static func isVersionLost(_ db: Database) throws -> Bool {
         let isRecorded = try db.tableExists("grdb_migrations") && !migrator.appliedIdentifiers(db).isEmpty
         guard try !isRecorded && db.tableExists("resource") else { return false }
@@ -161,7 +161,7 @@ enum CatalogSchema {
     ///
     /// - `download`: a member of a named set. It is pinned as long as any set contains it. `resource.pinned` determines
     ///   whether it may be evicted. `url` is shown to users. `source` is the whole URL, from which the download resumes
-    ///   after a restart. It is null if it must not be stored, and the app has to pass it again.
+    ///   after a restart. It is null if the URL must not be stored. The app then has to pass the URL again.
     /// - `handPin`: the keys of members that are also pinned separately. They stay pinned when the last set is removed.
     private static let downloadTables = """
         CREATE TABLE download (

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import GRDB
 
-/// The `setting` table: the settings of a cache directory. It is a value that operates on a catalog.
+/// The `setting` table: the settings of a cache directory. This type is a value that operates on a catalog.
 struct CatalogSettings {
     private let catalog: Catalog
 
@@ -96,7 +96,7 @@ struct CatalogSettings {
         return SymmetricKey(data: data)
     }
 
-    /// Whether there may be files without a record, because a process ended uncleanly or a removal failed.
+    /// Returns whether there may be files without a record, because a process ended uncleanly or a removal failed.
     func isSweepPending() throws -> Bool {
         try catalog.read { db in
             guard let value = try db.setting("sweepPending") else { return false }
@@ -110,10 +110,10 @@ struct CatalogSettings {
         try catalog.write { db in try db.set("sweepPending", to: isPending ? true.databaseValue : nil) }
     }
 
-    /// Whether the number of unclean shutdowns can't be read, so that no version can be recorded.
+    /// Returns whether the number of unclean shutdowns can't be read, so that no version can be recorded.
     func isTidyEpochLost() throws -> Bool { try catalog.read { db in try db.number("tidyEpoch") == nil } }
 
-    /// Whether rows can't be added, because another program has changed a row number to the largest one.
+    /// Returns whether rows can't be added, because another program has changed a row number to the largest one.
     func areRowNumbersUsedUp() throws -> Bool {
         let limit = Self.rowNumberLimit
         let rows = Self.numberedTables.map { "EXISTS (SELECT 1 FROM \($0) WHERE id > \(limit))" }
@@ -225,7 +225,7 @@ extension Database {
     }
 }
 
-/// The time from which the maximum age counts. It does no I/O.
+/// The time from which the maximum age counts. This type does not perform I/O.
 ///
 /// A sudden change of the wall clock restarts all ages, because dates before it can't be compared with dates after it.
 /// A clock that is briefly years ahead therefore does not cause evictions. The same applies to a clock that starts in

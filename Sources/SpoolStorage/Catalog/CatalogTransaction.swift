@@ -16,7 +16,7 @@ struct CatalogTransaction {
     /// The pin and the date of creation stay. The resource counts as used at `date`.
     ///
     /// - Parameters:
-    ///   - identifier: The name of its media file.
+    ///   - identifier: The name of the version's media file.
     ///   - key: The hash of the cache key, as 64 lower-case hexadecimal digits.
     ///   - url: The URL. Its user information, its query and its fragment are removed here.
     ///   - version: The version, as encoded by the engine.
@@ -72,7 +72,7 @@ struct CatalogTransaction {
         return (id, replaced)
     }
 
-    /// Whether the creation date of a resource can be read. If not, its row would count as missing again.
+    /// Returns whether the creation date of a resource can be read. If not, its row would count as missing again.
     private func hasCreationDate(_ name: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT createdSealed, createdAt FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return true }
@@ -89,8 +89,9 @@ struct CatalogTransaction {
         return try Data.fetchOne(statement, arguments: [cipher.name(of: key)]).flatMap { GenerationIdentifier($0) }
     }
 
-    /// The maximum number of ranges for which each change to blocks also records the ranges of all blocks. They fit
-    /// into one page of the database. For media with more ranges, they are recorded when no reader uses it.
+    /// The maximum number of ranges for which each change to blocks also records the ranges of all blocks. These ranges
+    /// fit into one page of the database. For media with more ranges, the ranges are recorded once no reader uses the
+    /// media.
     static let rangeLimit = 128
 
     /// Records changes to a version's blocks. A version that was removed is skipped.
@@ -241,7 +242,7 @@ struct CatalogTransaction {
 
     /// Records the position at which playback of a resource stopped; `nil` for its end.
     ///
-    /// - Parameter isConsumed: Whether the media is to be played once and was played to its end.
+    /// - Parameter isConsumed: Whether the media is to be played only once, and was played to its end.
     func recordStop(_ stop: Int64?, isConsumed: Bool, of key: String) throws {
         try changeHistory(cipher.name(of: key)) { history in
             history.stop = stop

@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// The resources that may be evicted, and the order of their use. It is a value that operates on a catalog.
+/// The resources that may be evicted, and the order of their use. This type is a value that operates on a catalog.
 struct CatalogUses {
     private let catalog: Catalog
     private var cipher: CatalogCipher { catalog.cipher }
@@ -37,7 +37,7 @@ struct CatalogUses {
         }
     }
 
-    /// Returns one resource, and also its parts if `andParts`; an empty array if it is pinned or not stored.
+    /// Returns one resource, and also its parts if `andParts` is `true`; an empty array if it is pinned or not stored.
     func evictables(of key: String, andParts: Bool = false) throws -> [Evictable] {
         try catalog.readOnce { db in
             let name = cipher.name(of: key)
@@ -123,7 +123,7 @@ struct CatalogUses {
             var candidates: [EvictionCandidate] = []
             var late: [(id: Int64, lastUsedAt: Int64)] = []
             while let row = try rows.next() {
-                guard let id = row.number(3), let name = try? row.text(0) else { continue }  // Only repaired.
+                guard let id = row.number(3), let name = try? row.text(0) else { continue }  // A repair removes it.
                 guard let lastUsedAt = row.number(2) else {
                     // A date that is not a number can't be sorted, so it becomes the oldest date.
                     late.append((id, 0))
@@ -167,7 +167,7 @@ struct CatalogUses {
     ///
     /// - Returns: The number of dates that were moved. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {
-        // The order of an encrypted cache has no dates.
+        // The order of an encrypted cache contains no dates.
         guard cipher.isPlain else { return 0 }
         let now = date.microseconds
         // Dates that are less than a minute ahead are not wrong, because uses are recorded at least one microsecond

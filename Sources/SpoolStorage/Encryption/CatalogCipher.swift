@@ -87,7 +87,7 @@ struct CatalogCipher: Sendable {
         isPlain ? .null : try seal(String(date.microseconds), column, of: row)
     }
 
-    /// Returns the date in such a cell or, if it is null, the date that the number represents.
+    /// Returns the date in an encrypted cell or, if the cell is null, the date that the number represents.
     ///
     /// - Throws: ``UnreadableValue``, including if the date is more than 10,000 years from 1970.
     func open(_ row: Row, _ index: Int, number: Int, _ column: Column, of name: String) throws -> Date {
@@ -159,8 +159,8 @@ extension Row {
         }
     }
 
-    /// Whether a cell contains anything other than 0 or null, so that a pin of the wrong type still protects its
-    /// resource.
+    /// Returns whether a cell contains anything other than 0 or null, so that a pin of the wrong type still protects
+    /// its resource.
     func isSet(_ index: Int) -> Bool {
         switch (self[index] as DatabaseValue).storage {
         case .null, .int64(0): false
@@ -170,7 +170,7 @@ extension Row {
 }
 
 /// A mapping of the 256 bits of a cache key to 256 other bits, and back, under a secret. The catalog can find a
-/// resource by its key, but a reader of only the catalog can't test URLs.
+/// resource by its key, but without the secret, a program can't test whether a URL is stored.
 ///
 /// It uses four rounds of a Feistel network over HMAC-SHA256, which is a pseudo-random permutation in both directions
 /// (M. Luby, C. Rackoff: How to construct pseudorandom permutations from pseudorandom functions, 1988).

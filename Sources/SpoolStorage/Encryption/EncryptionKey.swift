@@ -31,7 +31,7 @@ public struct EncryptionKey: Sendable {
         derivation = Derivation(derive: derive)
     }
 
-    /// Whether both are the same key. A derived key equals only its copies.
+    /// Returns whether both keys are the same. A derived key equals only its copies.
     package func isEqual(to other: EncryptionKey) -> Bool {
         fixed.map { $0 == other.fixed } ?? (derivation === other.derivation)
     }

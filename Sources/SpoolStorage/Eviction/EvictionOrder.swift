@@ -118,19 +118,19 @@ package struct EvictionOrder: Sendable {
         add(place.bytes, to: number, insteadOf: previous, quota: place.quota)
     }
 
-    /// Whether the order contains a resource.
+    /// Returns whether the order contains a resource.
     package func contains(_ key: CacheKey) -> Bool { places[key] != nil }
 
     /// Sets the stored bytes of a resource that stays part of the same presentation.
     ///
-    /// - Returns: `false`, and nothing changes, if the order does not contain it.
+    /// - Returns: `false`, and nothing changes, if the order does not contain the resource.
     package mutating func update(_ key: CacheKey, _ storedRanges: ByteRangeSet, at date: Date) -> Bool {
         guard places[key] != nil else { return false }
         update(key, partOf: nil, storedRanges, at: date)
         return true
     }
 
-    /// Whether a resource counts as a part of `whole`, or of the presentation that `whole` is a part of.
+    /// Returns whether a resource counts as a part of `whole`, or of the presentation that `whole` is a part of.
     package func isPart(_ key: CacheKey, of whole: CacheKey) -> Bool {
         guard let unit = places[key]?.unit else { return false }
         return unit == places[whole]?.unit ?? presentations[whole]
@@ -170,8 +170,8 @@ package struct EvictionOrder: Sendable {
         if history.isConsumed { markConsumed(key) }
     }
 
-    /// Records that playback of a resource has stopped at `stop`, or at its end if `stop` is `nil`. It takes effect
-    /// when the resource's bytes next change.
+    /// Records that playback of a resource has stopped at `stop`, or at its end if `stop` is `nil`. The position takes
+    /// effect when the resource's bytes next change.
     package mutating func setStop(_ stop: Int64?, of key: CacheKey) { places[key]?.stop = stop ?? -1 }
 
     /// Records that a resource to be played only once was played to its end.
@@ -202,8 +202,8 @@ package struct EvictionOrder: Sendable {
         return nil
     }
 
-    /// Whether a victim is a presentation used recently enough to count as being played. No reader is open while
-    /// playback moves from one of its parts to the next.
+    /// Returns whether a victim is a presentation used recently enough to count as being played. No reader is open
+    /// while playback moves from one of its parts to the next.
     package func isPlaying(_ victim: Victim, at date: Date) -> Bool {
         units[victim.number].map { isPlaying($0, at: date) } ?? false
     }
@@ -239,7 +239,7 @@ package struct EvictionOrder: Sendable {
                         stop: place.stop < 0 ? nil : place.stop))
             }
         }
-        // The first parts are played first, so they are evicted last, unless they are being played now.
+        // The first parts are played first, so they are evicted last, unless the presentation is being played now.
         let isForward = isPlaying(unit, at: date)
         let count = unit.parts.count
         var place = 0
@@ -304,7 +304,7 @@ package struct EvictionOrder: Sendable {
         while let last = units[number]?.parts.last, places[last]?.unit != number, change < 0 {
             units[number]?.parts.removeLast()
         }
-        // The unit is not copied as a whole, because that would also copy its list.
+        // The unit is not copied as a whole, because that would also copy its list of parts.
         guard let (all, present) = units[number].map({ ($0.parts.count, $0.partCount) }), all > 16, all > 2 * present
         else { return }
         units[number]?.parts.removeAll { places[$0]?.unit != number }

@@ -15,7 +15,7 @@ public struct EvictionPolicy: Sendable {
         self.makeStrategy = makeStrategy
     }
 
-    /// Whether both policies evict in the same order.
+    /// Returns whether both policies evict in the same order.
     package func isEqual(to other: EvictionPolicy) -> Bool {
         makesSpace == other.makesSpace && type(of: makeStrategy()) == type(of: other.makeStrategy())
     }
@@ -23,10 +23,10 @@ public struct EvictionPolicy: Sendable {
     /// The policy that keeps media that is played repeatedly, and the start of all other media.
     ///
     /// New media that was played in only one session is evicted first, starting with the largest. Media that was played
-    /// again stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). Its
-    /// first 256 KiB, and the bytes around the offset where its last session stopped, stay. A fifth of the cache is
-    /// reserved for these bytes. Playing much new media once therefore does not evict the media that is played every
-    /// day.
+    /// again stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). The
+    /// first 256 KiB of all media, and the bytes around the offset where the last session stopped, also stay longer. A
+    /// fifth of the cache is reserved for these bytes. Playing much new media once therefore does not evict the media
+    /// that is played every day.
     public static let standard = EvictionPolicy { StandardEviction() }
 
     /// The policy that evicts the least recently used media.
@@ -115,10 +115,11 @@ public struct CacheCapacity: Sendable, Hashable {
 
     let kind: Kind
 
-    /// A number of bytes. A directory can't be opened with a negative one.
+    /// Limits the cache to a number of bytes. A directory can't be opened with a negative number.
     public static func bytes(_ count: Int64) -> CacheCapacity { CacheCapacity(kind: .bytes(count)) }
 
-    /// A fraction of the size of the directory's volume, from 0 to 1. It is computed when the directory is opened.
+    /// Limits the cache to a fraction of the size of the directory's volume, from 0 to 1. The limit is computed when
+    /// the directory is opened.
     public static func fractionOfVolume(_ fraction: Double) -> CacheCapacity {
         CacheCapacity(kind: .fraction(fraction))
     }

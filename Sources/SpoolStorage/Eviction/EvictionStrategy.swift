@@ -81,7 +81,7 @@ package struct EvictionVictim: Hashable, Sendable {
     }
 }
 
-/// The parts of a resource: the bytes with which its next playback starts, and the order in which the others are
+/// The parts of a resource: the bytes with which its next playback starts, and the order in which the other bytes are
 /// evicted.
 ///
 /// Playback starts at the first byte, or where the last session stopped. The start is the first 256 KiB, and the bytes

@@ -89,7 +89,7 @@ struct EvictionEntries: Sendable {
 
     func bytes(_ resource: Int) -> Int64 { resource < entries.count ? entries[resource].bytes : 0 }
 
-    /// Whether the resource has bytes, and is not held.
+    /// Returns whether the resource has bytes, and is not held.
     func canGo(_ resource: Int) -> Bool {
         resource < entries.count && entries[resource].bytes > 0 && !entries[resource].isHeld
     }

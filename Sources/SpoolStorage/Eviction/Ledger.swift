@@ -8,8 +8,8 @@ import Synchronization
 /// once. Only received bytes are counted.
 ///
 /// Rows of the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by
-/// ``allowance(of:)``, a small part of it; further rows use the space of media. Therefore, a cache uses at most the
-/// limit plus that allowance on disk, even if all resources are small.
+/// ``allowance(of:)``, which is a small part of the limit. Further rows use the space of media. Therefore, a cache uses
+/// at most the limit plus that allowance on disk, even if all resources are small.
 ///
 /// Its lock is the innermost one: no other lock is taken while it is held.
 final class Ledger: Sendable {
@@ -132,7 +132,7 @@ extension Int64 {
 enum ReservationResult: ~Copyable, Sendable {
     /// The bytes are reserved.
     case reserved(Reservation)
-    /// There is no space for them.
+    /// There is no space for the bytes.
     case full
     /// There is still no space, and a reader has waited long enough.
     case late

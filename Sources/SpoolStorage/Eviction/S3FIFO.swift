@@ -39,8 +39,8 @@ struct S3FIFO: Sendable {
     /// Sets the number of bytes of a resource.
     ///
     /// - Parameters:
-    ///   - isHeld: Whether it must not be evicted.
-    ///   - isRemembered: Whether it becomes a ghost if it has no bytes.
+    ///   - isHeld: Whether the resource must not be evicted.
+    ///   - isRemembered: Whether the resource becomes a ghost if it has no bytes.
     mutating func update(_ resource: Int, fingerprint: UInt64, bytes now: Int64, isHeld: Bool, isRemembered: Bool) {
         if !contains(resource) {
             guard now > 0 else { return }

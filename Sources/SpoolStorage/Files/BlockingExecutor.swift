@@ -88,8 +88,8 @@ package final class BlockingExecutor: Sendable {
         return try await body()
     }
 
-    /// Starts threads until there are `count`. The first playback needs some, and starting a thread takes longer than
-    /// the work itself.
+    /// Starts threads until there are `count`. The first playback needs some threads, and starting a thread takes
+    /// longer than the work itself.
     package func prepareThreads(_ count: Int) { threads?.prepare(count) }
 
     /// Ends the threads after the queued jobs have run. Later jobs still run.
@@ -118,8 +118,8 @@ private final class LaneExecutor: TaskExecutor {
 ///
 /// A lane and all lanes below it together leave one thread free for each lane above. With eight threads and four lanes,
 /// all lanes below the first use at most seven threads. Those below the second use at most six, and the last one at
-/// most five. If a pool has at least two threads, but fewer than lanes, one thread stays free of jobs from the last
-/// lane.
+/// most five. If a pool has at least two threads, but fewer threads than lanes, one thread stays free of jobs from the
+/// last lane.
 struct LaneLimits: Sendable {
     /// For each lane, the maximum number of jobs that may run in it and in all lanes below it.
     let limits: [Int]
@@ -134,7 +134,7 @@ struct LaneLimits: Sendable {
         running = Array(repeating: 0, count: laneCount)
     }
 
-    /// Whether a job in the lane may start.
+    /// Returns whether a job in the lane may start.
     func allows(_ lane: Int) -> Bool { (0...lane).allSatisfy { running[$0] < limits[$0] } }
 
     mutating func start(_ lane: Int) { for above in 0...lane { running[above] += 1 } }
@@ -250,7 +250,7 @@ final class ThreadPool: Sendable {
             Thread.current.name = self.name
             self.work()
         }
-        // Players wait for most of their jobs. Other jobs have lower priority through their lanes.
+        // Players wait for most of the jobs. Other jobs have a lower priority because of their lanes.
         thread.qualityOfService = .userInitiated
         thread.start()
         isStarted.signal()
@@ -263,7 +263,7 @@ final class ThreadPool: Sendable {
     }
 
     private func work() {
-        // It is signaled once each time it is removed from `idle`.
+        // The semaphore is signaled once each time it is removed from `idle`.
         let wake = DispatchSemaphore(value: 0)
         var last: Int?
         while true {

@@ -5,9 +5,9 @@
 /// catalog. Each block is checked against its checksum when it is first read. If a store loses or changes bytes, they
 /// are fetched again, and are never returned to a player.
 ///
-/// A file belongs to the cache that created it, so two caches must not share a store. Its name consists of 32 random
-/// lower-case hexadecimal digits. All methods may block, and are called on the cache's threads, possibly concurrently.
-/// Every store must pass `ByteStoreContract` from SpoolTesting.
+/// The name of a file consists of 32 random lower-case hexadecimal digits. A file belongs to the cache that created it,
+/// so two caches must not share a store. All methods may block, and are called on the cache's threads, possibly
+/// concurrently. Every store must pass `ByteStoreContract` from SpoolTesting.
 public protocol ByteStore: Sendable {
     /// Opens a file.
     ///
@@ -19,7 +19,7 @@ public protocol ByteStore: Sendable {
     ///   See ``CacheError/storage(_:underlying:)``.
     func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)?
 
-    /// Whether a file with this name exists. The default implementation tries to open it.
+    /// Returns whether a file with this name exists. The default implementation tries to open it.
     func contains(_ name: String) throws(CacheError) -> Bool
 
     /// Opens a file for reading and writing, or creates an empty one if there is none with this name.
@@ -29,7 +29,7 @@ public protocol ByteStore: Sendable {
 
     /// Removes a file. If it is open, its bytes stay readable until it is released.
     ///
-    /// - Returns: `false` if there was none.
+    /// - Returns: `false` if there was no such file.
     /// - Throws: `CacheError` with code `storage`. The cache tries again when it is next opened.
     @discardableResult
     func remove(_ name: String) throws(CacheError) -> Bool
@@ -43,7 +43,7 @@ public protocol ByteStore: Sendable {
 }
 
 extension ByteStore {
-    /// Whether the file can be opened.
+    /// Returns whether the file can be opened.
     public func contains(_ name: String) throws(CacheError) -> Bool { try open(name, isWritable: false) != nil }
 }
 
@@ -121,7 +121,7 @@ extension StoredFile {
     /// Returns `true`, because no other process has the file open.
     public func lock(_ lock: FileLock) throws(CacheError) -> Bool { true }
 
-    /// `nil`.
+    /// Always `nil`, because there is no descriptor.
     public var fileDescriptor: Int32? { nil }
 }
 

@@ -15,7 +15,7 @@ package struct CacheClock: Sendable {
 
     /// Suspends the task while it waits for the network. Throws if the task is cancelled. Like a transport's timeouts,
     /// the wait uses the machine's clock, even if a test advances the cache's clock. Only a simulation that includes
-    /// the network replaces it.
+    /// the network replaces this function.
     package var networkSleep: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
 
     /// Creates a clock from `clock` and `now`.
@@ -38,8 +38,8 @@ package struct CacheClock: Sendable {
 }
 
 extension Date {
-    /// The whole microseconds since 1970. Dates near or beyond ``microsecondLimit`` are clamped to two minutes before
-    /// it. The catalog adds a few microseconds, and the result must also be a valid date.
+    /// The number of whole microseconds since 1970. Dates near or beyond ``microsecondLimit`` are clamped to two
+    /// minutes before it. The catalog adds a few microseconds, and the result must also be a valid date.
     var microseconds: Int64 {
         let limit = Self.microsecondLimit - 120_000_000
         let microseconds = (timeIntervalSince1970 * 1_000_000).rounded()

@@ -18,7 +18,7 @@ package enum LockClass: Int, Sendable, CaseIterable {
     /// The holder never waits.
     case neverWaits
 
-    /// Whether a thread that holds a lock of this class may wait for a lock of another class.
+    /// Returns whether a thread that holds a lock of this class may wait for a lock of another class.
     package func mayTake(_ other: LockClass) -> Bool {
         other.rawValue > rawValue || self == .neverWaits && other == .neverWaits
     }

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A byte store that uses sparse files in a directory. Bytes that have not been fetched use no space on the disk.
 ///
-/// The default is the folder `media` of the cache's directory. A different directory may be on another volume than the
-/// catalog.
+/// The default store uses the folder `media` in the cache's directory. Another directory may be on a different volume
+/// than the catalog.
 public final class FileByteStore: ByteStore {
     private let folder: String
     private let fileSystem: any FileSystem
@@ -17,7 +17,8 @@ public final class FileByteStore: ByteStore {
         self.fileSystem = fileSystem
     }
 
-    /// Returns the path of a file. Files are in folders named after their first two digits, so that folders stay small.
+    /// Returns the path of a file. Files are in folders named after the first two digits of their names, so that
+    /// folders stay small.
     func path(_ name: String) -> String { "\(folder)/\(name.prefix(2))/\(name).media" }
 
     /// Opens a file. Throws if it is not a regular file, for example if it is a link.
@@ -30,7 +31,7 @@ public final class FileByteStore: ByteStore {
         }
     }
 
-    /// Whether a file with this name exists.
+    /// Returns whether a file with this name exists.
     public func contains(_ name: String) throws(CacheError) -> Bool { try fileSystem.attributes(path(name)) != nil }
 
     /// Creates a file and its folders, readable only by their owner.
@@ -83,8 +84,8 @@ public final class FileByteStore: ByteStore {
 
 /// A byte store that uses memory, in pages of 64 KiB, up to the cache's capacity.
 ///
-/// It is intended for a cache in memory, whose catalog is also in memory. If the cache has a directory, stored media is
-/// fetched again after each start.
+/// It is intended for a cache in memory, whose catalog is also in memory. If it is used in a cache with a directory,
+/// all media is fetched again after each start.
 public final class MemoryByteStore: ByteStore {
     private let files = Mutex<[String: MemoryFile]>([:])
 

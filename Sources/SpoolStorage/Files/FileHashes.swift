@@ -12,7 +12,7 @@ package struct FileHashes: Sendable, Hashable {
 
     /// Computes the hashes of a file. This reads all of the file, and blocks.
     ///
-    /// - Throws: ``CacheError`` with code `storage`; `CancellationError`.
+    /// - Throws: ``CacheError`` with code `storage`, or `CancellationError`.
     package init(of file: any StoredFile) throws {
         var (sha256, sha512, md5) = (SHA256(), SHA512(), Insecure.MD5())
         var buffer = [UInt8](repeating: 0, count: 1 << 20)

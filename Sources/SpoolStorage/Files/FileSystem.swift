@@ -45,7 +45,7 @@ package protocol FileSystem: Sendable {
 
     /// Removes a file. An open file keeps its bytes until it is closed.
     ///
-    /// - Returns: `false` if there was none.
+    /// - Returns: `false` if there was no such file.
     @discardableResult
     func remove(_ path: String) throws(CacheError) -> Bool
 
@@ -64,7 +64,7 @@ package protocol FileSystem: Sendable {
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
 
     /// Returns the space offered by the system on the volume of `path` for content that can be fetched again, in bytes.
-    /// It may query another process, which takes longer than ``volumeSpace(at:)``.
+    /// This method may query another process, which takes longer than ``volumeSpace(at:)``.
     ///
     /// - Returns: `nil` if the system does not provide this number, in which case ``VolumeSpace/free`` applies.
     func spaceForCaches(at path: String) -> Int64?
@@ -105,11 +105,11 @@ package struct FileAttributes: Sendable, Hashable {
     }
 }
 
-/// The files of the machine.
+/// The file system of the machine.
 package struct SystemFileSystem: FileSystem {
     private let protection: FileProtection
 
-    /// Creates a file system that sets these attributes, by default those of the platform.
+    /// Creates a file system that sets the attributes of `protection`, by default those of the platform.
     package init(protection: FileProtection = .system) { self.protection = protection }
 
     package func createDirectory(_ path: String) throws(CacheError) {
@@ -124,7 +124,7 @@ package struct SystemFileSystem: FileSystem {
                 throw .system("could not be created", path: path, errno: ENOENT)
             }
             try createDirectory(parent)
-            // Another process may have created it meanwhile.
+            // Another process may have created the directory meanwhile.
             guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
                 throw .system("could not be created", path: path, errno: errno)
             }
@@ -177,7 +177,7 @@ package struct SystemFileSystem: FileSystem {
         guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
         defer { close(descriptor) }
         while synchronizeToDevice(descriptor) != 0 {
-            // Some network file systems do not support this operation: the name is already on the server.
+            // Some network file systems do not support this operation, because the name is already on the server.
             if errno == EINVAL || errno == ENOTSUP { return }
             guard errno == EINTR else {
                 throw .system("could not be synchronized to the device", path: path, errno: errno)

@@ -5,7 +5,7 @@ import Synchronization
 /// many are open, one that has not been used recently is closed.
 ///
 /// A descriptor that a read or a slice uses stays open until its user releases it, even beyond the limit. The pool's
-/// lock is taken before a file's lock. Neither is held while a file is opened.
+/// lock is taken before a file's lock. Neither lock is held while a file is opened.
 final class FilePool: Sendable {
     private struct State {
         /// The files that have or had a descriptor. `hand` is the position of the clock algorithm.
@@ -53,7 +53,7 @@ final class FilePool: Sendable {
         return isAllowed
     }
 
-    /// Closes at most half of the limit of unused files, because the system has no more descriptors.
+    /// Closes unused files, up to half of the limit, because the system has no more descriptors.
     ///
     /// - Returns: Whether any files were closed.
     func relieve() -> Bool {
@@ -249,7 +249,7 @@ final class PooledFile: Sendable {
 
     private func adopt(_ file: OpenFile) -> (open: OpenFile, isAdopted: Bool) {
         let (open, isAdopted, enters) = state.withLock { state -> (OpenFile, Bool, Bool) in
-            // Another thread may have opened it meanwhile.
+            // Another thread may have opened the file meanwhile.
             if let open = state.open { return (open, false, false) }
             state.open = file
             state.isRecent = true

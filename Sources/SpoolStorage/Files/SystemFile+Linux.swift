@@ -47,8 +47,8 @@ func synchronizeToDevice(_ descriptor: Int32) -> Int32 { fsync(descriptor) }
 func opportunisticSpace(at path: String) -> Int64? { nil }
 
 extension FileProtection {
-    /// The system's protection, which does nothing. Linux has neither attribute, so the modes 0600 and 0700 are the
-    /// only protection.
+    /// The system's protection, which does nothing. Linux supports neither protection classes nor an exclusion from
+    /// backups, so the modes 0600 and 0700 are the only protection.
     package static let system = FileProtection(protectDirectory: { _ in [] }, protectFile: { _, _ in })
 }
 #endif

@@ -124,7 +124,7 @@ final class SystemFile: StoredFile {
             }
             return max(offset, 0)..<size
         }
-        // Both are at the end if the file was shortened meanwhile.
+        // Both offsets are at the end if the file was shortened meanwhile.
         return start < end ? Int64(start)..<Int64(end) : nil
     }
 

@@ -16,9 +16,9 @@ extension Generation {
     /// Reads stored bytes from the start of `range`. The result ends at the end of the range or of the stored bytes, or
     /// at a boundary between disk and memory.
     ///
-    /// - Throws: ``MissingBytes`` if they are not stored, or are damaged. Damaged bytes are discarded, and users are
-    ///   notified. ``CacheError`` if the file can't be opened this time, in which case no bytes are discarded. Its code
-    ///   is `closed` if the file was not open when the cache was closed.
+    /// - Throws: ``MissingBytes`` if the bytes are not stored, or are damaged. Damaged bytes are discarded, and users
+    ///   are notified. ``CacheError`` if the file can't be opened this time, in which case no bytes are discarded. Its
+    ///   code is `closed` if the file was not open when the cache was closed.
     package func read(_ range: Range<Int64>) throws -> Data {
         let (file, part) = try source(of: range)
         return try reporting(file, part) {
@@ -95,8 +95,8 @@ extension Generation {
         do {
             return try body()
         } catch let missing as MissingBytes {
-            // Damaged blocks are often adjacent. This looks for more of them, so that one request fetches all of them
-            // again.
+            // Damaged blocks are often adjacent. The next blocks are also checked, so that one request fetches all
+            // damaged blocks again.
             let isDamage = !missing.invalidated.isEmpty && missing.cause == nil && !isShared
             let more = isDamage ? file.badBlocks(after: part) : []
             recordInvalidated(missing.invalidated + more, cause: missing.cause)
@@ -128,8 +128,8 @@ extension MediaFile {
 }
 
 extension Generation {
-    /// Reads up to `count` bytes at `offset` immediately, on the calling thread; `nil` if that would need disk access,
-    /// or if they are not stored. See ``readWithoutBlocking(_:into:)``.
+    /// Reads up to `count` bytes at `offset` immediately, on the calling thread; `nil` if the bytes are not stored, or
+    /// are not in memory. See ``readWithoutBlocking(_:into:)``.
     package func dataIfAvailable(at offset: Int64, count: Int) -> Data? {
         // A lack of memory is reported when the caller uses `read(_:)` instead.
         try? ReadBuffers.data(upTo: count) { readWithoutBlocking(offset, into: $0) }
@@ -146,9 +146,9 @@ extension MediaSlice {
 
 /// The memory for bytes that readers receive. It is reused once they have released it.
 ///
-/// New memory costs as much as the copy into it, because the kernel clears each page. A few buffers of 64 KiB to 1 MiB,
-/// at most 2 MiB in total, are reused. Smaller and larger buffers are left to the allocator. The methods may be called,
-/// and the `Data` may be released, on any thread.
+/// Allocating new memory takes as long as copying bytes into it, because the kernel clears each page. A few buffers of
+/// 64 KiB to 1 MiB, at most 2 MiB in total, are reused. Smaller and larger buffers are left to the allocator. The
+/// methods may be called, and the `Data` may be released, on any thread.
 enum ReadBuffers {
     /// An unused buffer.
     ///

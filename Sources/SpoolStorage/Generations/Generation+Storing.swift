@@ -58,8 +58,8 @@ extension Generation {
         return makeMemory(for: range, isAwaited)
     }
 
-    /// Whether bytes at `offset` have to be stored in memory, because all bytes do, or because the preceding bytes of
-    /// their block are in memory.
+    /// Returns whether bytes at `offset` have to be stored in memory. This applies to all bytes if the disk can't be
+    /// used. Otherwise, it applies if the preceding bytes of the block are in memory.
     private func mustStoreInMemory(at offset: Int64) -> Bool {
         guard storesOnDisk else { return true }
         let start = Block.roundDown(offset)
@@ -85,7 +85,7 @@ extension Generation {
     /// - Parameters:
     ///   - bytes: The bytes. Bytes outside the reservation are ignored.
     ///   - offset: The offset of the first byte.
-    ///   - space: The result of ``reserveSpace(for:isAwaited:)`` for a range that starts at `offset`.
+    ///   - space: The result of ``reserveSpace(for:isAwaited:isUrgent:)`` for a range that starts at `offset`.
     /// - Throws: ``CacheError`` with code `invalidArgument` if the bytes exceed the length.
     package func store(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64, in space: inout ReservedSpace

@@ -40,7 +40,7 @@ package final class Generation: Sendable {
     /// Whether ``GenerationUser/offerEvictable(_:within:of:)`` may return ranges again, because a reader or a transfer
     /// has moved since the last call.
     private let hasMoved = Atomic(true)
-    /// Whether the bytes on disk are not read, because the file could not be opened several times. This ends with the
+    /// Whether the bytes on disk are not read, because the file repeatedly could not be opened. This ends with the
     /// pause of ``pauseDiskStorage(_:)``.
     private let skipsDisk = Atomic(false)
     /// The accounting of disk space.
@@ -172,7 +172,7 @@ package final class Generation: Sendable {
 
     // MARK: - The row
 
-    /// The number of bytes that its row claims.
+    /// The number of bytes that the version's row claims.
     var rowClaim: Int64 { state.withLock { $0.rowClaim ?? 0 } }
 
     /// The number of bytes that still have to be claimed for the row.
@@ -216,8 +216,8 @@ package final class Generation: Sendable {
 
     /// Claims the row of a resource without bytes.
     ///
-    /// - Parameter isRequired: Whether to claim it even if it does not fit.
-    /// - Returns: Whether it is claimed.
+    /// - Parameter isRequired: Whether to claim the row even if it does not fit.
+    /// - Returns: Whether the row is claimed.
     func claimRow(isRequired: Bool = false) -> Bool {
         let rowBytes = missingRowBytes
         guard rowBytes > 0 else { return true }
@@ -248,11 +248,10 @@ package final class Generation: Sendable {
     /// Records that a reader or a transfer has moved, so that other bytes may be evictable.
     func recordMove() { hasMoved.store(true, ordering: .relaxed) }
 
-    /// Records that a search for bytes to evict is querying its users.
+    /// Records that a search for bytes to evict is querying the version's users.
     func recordQueried() { hasMoved.store(false, ordering: .relaxed) }
 
-    /// The time for which bytes are stored in memory after the disk has failed. Retrying once in this time costs
-    /// little.
+    /// The time for which bytes are stored in memory after the disk has failed. One attempt in this time costs little.
     package static let retryTime = Duration.seconds(2)
 
     /// Stores new bytes in memory for ``retryTime``, because the disk has failed. The bytes on disk stay readable.

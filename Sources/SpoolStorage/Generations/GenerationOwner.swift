@@ -25,8 +25,8 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// it waits for its turn.
     ///
     /// - Parameter isUrgent: Returns whether a player is waiting for the bytes at the time of the call.
-    /// - Returns: `full` if there is no space after all evictable media has been evicted, or `late` if a player is
-    ///   waiting and freeing space takes long.
+    /// - Returns: `full` if there is still no space after all evictable media has been evicted. `late` if a player is
+    ///   waiting and freeing space takes too long.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult
@@ -61,7 +61,7 @@ package protocol GenerationUser: AnyObject, Sendable {
     /// Reports bytes that a read found damaged or unreadable, and that are now missing.
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation)
 
-    /// Whether a transfer is fetching bytes of the generation that a reader of this object needs now or later.
+    /// Returns whether a transfer is fetching bytes of the generation that a reader of this object needs now or later.
     func isFilling(_ generation: Generation) -> Bool
 
     /// Reports that the version is no longer in the cache, because it was removed or replaced. Its bytes stay readable

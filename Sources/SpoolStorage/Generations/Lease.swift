@@ -13,7 +13,7 @@ package final class Lease: Sendable {
         self.onEnd = Mutex(onEnd)
     }
 
-    /// Ends the lease. Later calls do nothing.
+    /// Ends the lease. Later calls have no effect.
     package func end() {
         let action = onEnd.withLock { onEnd in
             defer { onEnd = nil }

@@ -54,7 +54,7 @@ final class AwaitedSpace: Sendable {
         waiter?.resume()
     }
 
-    /// Returns when the wait has ended.
+    /// Suspends the task until the wait has ended.
     func wait() async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { (continuation: CheckedContinuation<Void, Never>) in

@@ -43,7 +43,7 @@ extension CacheDirectory {
         lock: inout (any StoredFile)?
     ) throws {
         try fileSystem.createDirectory(path)
-        // Another user may have created it since the first check.
+        // Another user may have created the directory since the first check.
         try Self.refuseForeign(path, fileSystem)
         let held = try Self.takeLock(path, fileSystem)
         lock = held
@@ -103,14 +103,14 @@ extension CacheDirectory {
             lock: nil, signature: "")
     }
 
-    /// Creates a cache whose media and catalog are in memory. It disappears when it is released.
+    /// Creates a cache whose media and catalog are in memory. Its content is lost when it is released.
     convenience init(inMemory bytes: any ByteStore, fileSystem: any FileSystem) throws {
         try self.init(
             path: "memory", catalog: Catalog(inMemory: "memory"), access: .readWrite, notices: [],
             fileSystem: fileSystem, bytes: bytes, lock: nil, signature: "")
     }
 
-    /// Opens the catalog read-only, or returns the reason why the disk does not allow that; `nil` if there is no
+    /// Returns the catalog, opened read-only, or the reason why the disk does not allow this; `nil` if there is no
     /// catalog.
     private static func readableCatalog(
         _ path: String, _ key: EncryptionKey?, _ fileSystem: any FileSystem

@@ -305,7 +305,7 @@ private enum Prepared {
 
     var isWanted: Bool { if case .none = self { true } else { false } }
 
-    /// Whether the caller has to create a file.
+    /// Returns whether the caller has to create a file. If so, other callers do not create one meanwhile.
     mutating func beginMaking() -> Bool {
         guard isWanted else { return false }
         self = .making

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The writer that records changes to versions, and uses of resources, in the catalog. It writes one round at a time.
 ///
-/// ``Flusher`` decides when it writes. It is a value that operates on a store.
+/// ``Flusher`` decides when changes are written. The writer is a value that operates on a store.
 struct CatalogWriter: Sendable {
     /// The state of a store's writer.
     final class State: Sendable {
@@ -19,7 +19,7 @@ struct CatalogWriter: Sendable {
             self.rounds = rounds
         }
 
-        /// Stops the timer, so that it starts no more rounds.
+        /// Stops the timer, so that it does not start more rounds.
         func stop() { flusher.stop() }
     }
 
@@ -93,8 +93,8 @@ struct CatalogWriter: Sendable {
         var outcome = GenerationTable.Outcome()
     }
 
-    /// The result of a round. The caller finishes it after releasing the lock of the rounds, because this accesses
-    /// files.
+    /// The result of a round. The caller finishes it after releasing the lock of the rounds, because finishing it
+    /// accesses files.
     private struct RoundResult: Sendable {
         var outcome = GenerationTable.Outcome()
         var ended = GenerationTable.Ended()
@@ -103,8 +103,8 @@ struct CatalogWriter: Sendable {
         var failure: (any Error)?
     }
 
-    /// Writes all pending changes, after any round that is already running. It does not occupy a thread while it waits
-    /// for its turn.
+    /// Writes all pending changes, after any round that is already running. The method does not occupy a thread while
+    /// it waits for its turn.
     ///
     /// If a file is being written to, its newest bytes wait for the next round. Files are removed and written to after
     /// the turn has ended.
@@ -146,7 +146,7 @@ struct CatalogWriter: Sendable {
     private func writeOneRound() -> RoundResult {
         store.eviction.ages.recordCalendar()
         // The lock is held while the catalog is written. Other rounds would have to wait for the catalog in any case.
-        // If a round finds no changes, all of them have therefore been written.
+        // If a round finds no changes, all changes have therefore been written.
         return state.rounds.pausing { writeRound() }
     }
 
@@ -252,13 +252,13 @@ struct CatalogWriter: Sendable {
         // From this point, a new version does not end before the catalog has been changed.
         if isNew, !store.table.withLock({ $0.beginRecording(identifier) }) { return }
         var taken = Taken(generation: generation)
-        // This also applies if a statement below fails, because the version would otherwise keep the number of a row
-        // that does not exist.
+        // The version is added even if a statement below fails. Otherwise, it would keep the number of a row that does
+        // not exist.
         defer { round.taken.append(taken) }
         if isNew {
             round.begun.append(generation)
-            // Its bytes count as stored, and readers may already have received them, so the row is claimed even if it
-            // does not fit.
+            // The version's bytes count as stored, and readers may already have received them, so the row is claimed
+            // even if it does not fit.
             _ = generation.claimRow(isRequired: true)
             let description = generation.takeDescription() ?? generation.description
             let begun = try transaction.begin(
@@ -372,9 +372,9 @@ struct CatalogWriter: Sendable {
         guard store.directory.access.isWritable else { return }
         store.work.start(in: .background) { [weak store] in
             do {
-                // Pending uses with dates of the wrong clock are written first.
+                // Pending uses with dates from the wrong clock are written first.
                 try await store?.writer.write()
-                // Later uses have dates of the corrected clock, which are not in the future.
+                // Later uses have dates from the corrected clock, which are not in the future.
                 while let store, store.isOpen,
                     try await store.writer.inTurn({
                         try store.catalog.uses.clampFutureUses(to: max(date, store.clock.now()))

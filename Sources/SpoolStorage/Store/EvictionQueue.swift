@@ -54,7 +54,7 @@ final class EvictionQueue: Sendable {
         order.withLock { $0?.nextVictim(isLastResort: isLastResort, ofQuota: quota, at: date) }
     }
 
-    /// Whether the victim belongs to a presentation that is being played.
+    /// Returns whether the victim belongs to a presentation that is being played.
     func isPlaying(_ victim: EvictionOrder.Victim, at date: Date) -> Bool {
         order.withLock { $0?.isPlaying(victim, at: date) ?? false }
     }

@@ -222,7 +222,7 @@ struct Evictor: Sendable {
             while ledger.used > size {
                 guard await store.executor.run(in: .background, { free(ledger.used - size) }) > 0 else { break }
             }
-            // During this turn, no other eviction frees bytes, although new bytes may be stored.
+            // During this turn, no other eviction frees bytes, but new bytes may be stored.
             return state.freeing.byteCount - before
         }
     }
@@ -256,7 +256,7 @@ struct Evictor: Sendable {
             do {
                 try await store?.evictor.evictExcess(of: limit)
             } catch let error as CacheError where error.code == .closed {
-                // The next bytes that are stored make space.
+                // Space is freed when the next bytes are stored.
             } catch {
                 store?.evictor.warn(error)
             }

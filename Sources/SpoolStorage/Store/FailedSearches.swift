@@ -2,8 +2,8 @@
 /// received chunk needs space, and a search examines all media.
 ///
 /// After a search has found nothing, it is not repeated until a version is released, recorded or unpinned. It is also
-/// repeated after a second, because other obstacles are not reported when they end, such as a key whose turn another
-/// task had. This type does not search itself.
+/// repeated after a second, because the end of other obstacles is not reported. For example, another task may have had
+/// the turn of a key. This type does not search itself.
 final class FailedSearches: Sendable {
     /// The time after which a search is repeated.
     static let interval: Duration = .seconds(1)
@@ -40,7 +40,7 @@ final class FailedSearches: Sendable {
     /// Records that a search found nothing.
     func recordFailure(of changes: UInt64, at now: Duration) { state.withLock { $0.failure = (changes, now) } }
 
-    /// Whether a search queries the users of all open versions, and not only of those whose readers have moved.
+    /// Returns whether a search must query the users of all open versions, not only of those whose readers have moved.
     func mustQueryAll(at now: Duration) -> Bool {
         state.withLock { state in
             if let last = state.queriedAllAt, now - last < Self.interval { return false }

@@ -77,7 +77,7 @@ final class FileRemover: Sendable {
         }
     }
 
-    /// Whether there may be a file with the claimed bytes. A directory or a link with that name does not count.
+    /// Returns whether there may be a file with the claimed bytes. A directory or a link with that name does not count.
     private func hasFile(_ identifier: GenerationIdentifier) -> Bool {
         do throws(CacheError) {
             return try directory.bytes.open(identifier.hex, isWritable: false) != nil
@@ -110,7 +110,7 @@ final class FileRemover: Sendable {
     /// The number of bytes claimed by files that could not be removed.
     var unremovedByteCount: Int64 { unremoved.withLock { $0.byteCount } }
 
-    /// Whether the file could not be removed.
+    /// Returns whether the file could not be removed.
     func isUnremoved(_ identifier: GenerationIdentifier) -> Bool { unremoved.withLock { $0.contains(identifier) } }
 
     // MARK: - Files of an earlier process
@@ -184,7 +184,7 @@ struct UnremovedFiles: Sendable {
     private var files: [(identifier: GenerationIdentifier, claim: Int64)] = []
     private var failures = 0
 
-    /// The total number of bytes that they claim.
+    /// The total number of bytes that the files claim.
     private(set) var byteCount: Int64 = 0
 
     /// Whether evicting more would only discard media without freeing space, because the most recent removals all
@@ -193,8 +193,8 @@ struct UnremovedFiles: Sendable {
 
     /// Adds a file that could not be removed.
     ///
-    /// - Parameter isEvicted: Whether an eviction or removal failed. A file that an earlier process left is no
-    ///   indication for other files. The default is `true`.
+    /// - Parameter isEvicted: Whether an eviction or removal failed. A file that an earlier process left does not
+    ///   indicate that other removals fail. The default is `true`.
     mutating func add(_ identifier: GenerationIdentifier, _ claim: Int64, isEvicted: Bool = true) {
         if isEvicted { failures = min(failures + 1, Self.failureLimit) }
         files.append((identifier, claim))

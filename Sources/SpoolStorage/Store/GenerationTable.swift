@@ -31,7 +31,7 @@ struct GenerationTable: Sendable {
         var liveUsers: [any GenerationUser] { users.compactMap { $0.user } }
     }
 
-    /// The weak reference is only read while the table's lock is held.
+    /// A weak reference to a user. It is read only while the table's lock is held.
     struct WeakUser: Sendable {
         weak let user: (any GenerationUser)?
     }
@@ -59,12 +59,12 @@ struct GenerationTable: Sendable {
         current[key].flatMap { lives[$0]?.generation }
     }
 
-    /// Whether a file with this name belongs to a generation, recorded or not.
+    /// Returns whether a file with this name belongs to a generation, recorded or not.
     func isLive(_ identifier: GenerationIdentifier) -> Bool {
         lives[identifier] != nil || reserved.contains(identifier)
     }
 
-    /// Whether no user has the key open, so that its stored bytes may be evicted without a query.
+    /// Returns whether no user has the key open, so that its stored bytes may be evicted without a query.
     func isUnused(_ key: CacheKey) -> Bool {
         candidates[key] == nil && (current[key].flatMap { lives[$0]?.leases } ?? 0) == 0
     }
@@ -115,7 +115,7 @@ struct GenerationTable: Sendable {
 
     enum Ending: Sendable {
         case none
-        /// No user has it open anymore. It is either stored, or the caller must decide whether to keep it.
+        /// No user has the generation open anymore. It is either stored, or the caller must decide whether to keep it.
         case unused(Generation)
         /// The generation was removed from the table. Its file must be removed, and its claim returned.
         case gone(Generation)
@@ -193,7 +193,7 @@ struct GenerationTable: Sendable {
 
     /// Makes a candidate the current generation. The previous current generation and earlier candidates are retired.
     ///
-    /// - Returns: `nil` if it is not a candidate, or no longer one.
+    /// - Returns: `nil` if the generation is not a candidate, or is no longer one.
     mutating func promote(_ identifier: GenerationIdentifier) -> Outcome? {
         guard var life = lives[identifier], life.phase == .candidate else { return nil }
         let key = life.generation.key
@@ -275,7 +275,7 @@ struct GenerationTable: Sendable {
     /// Records that this generation is being written to the catalog. It counts as recorded until it is removed from the
     /// catalog.
     ///
-    /// - Returns: `false` if it is not its key's current generation, or no longer.
+    /// - Returns: `false` if it is not, or is no longer, its key's current generation.
     mutating func beginRecording(_ identifier: GenerationIdentifier) -> Bool {
         guard lives[identifier]?.phase == .current else { return false }
         lives[identifier]?.isRecorded = true

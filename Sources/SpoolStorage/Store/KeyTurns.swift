@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The turns of tasks that change the state of a key. They get the turn one at a time, first come, first served. A
+/// The turns of tasks that change the state of a key. Tasks get the turn one at a time, first come, first served. A
 /// waiting task does not occupy a thread.
 ///
 /// Turns of different keys are independent. A task may keep the turn of its key during slow I/O. Meanwhile, it may wait

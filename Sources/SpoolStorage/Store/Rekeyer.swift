@@ -72,7 +72,7 @@ extension Store {
     }
 }
 
-/// An operation that copies a closed cache, encrypted with another key, and replaces the cache with the copy.
+/// An operation that copies a closed cache, encrypts the copy with another key, and replaces the cache with the copy.
 ///
 /// Each media file is copied to a new name in the same directory, and a second catalog refers to the copies. At the
 /// end, the second catalog replaces the first one by a rename, and the previous media files are removed.

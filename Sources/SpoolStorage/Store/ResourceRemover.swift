@@ -74,7 +74,7 @@ struct ResourceRemover: Sendable {
             let taken = keys.filter { store.turns.tryTake($0) }
             defer { for key in taken { store.turns.end(key) } }
             if taken.isEmpty {
-                // Other tasks have all of the turns, so this waits for one of them.
+                // Other tasks have all of the turns, so the method waits for one of these tasks.
                 _ = try await remove(keys[0])
             } else {
                 try await store.executor.run(in: .background) { _ = try removeUnused(taken, evenPinned: true) }

@@ -38,7 +38,7 @@ final class SpaceLimit: Sendable {
 
     /// Adapts the limit to the free space of the volume.
     ///
-    /// - Returns: The number of stored bytes down to which to evict; `nil` if no more are stored.
+    /// - Returns: The number of stored bytes down to which to evict; `nil` if no more bytes than that are stored.
     func adapt(toFreeSpace free: Int64) -> Int64? {
         let used = ledger.used
         let size = max(0, used.addingReportingOverflow(free - minimumFreeSpace).partialValue)
@@ -62,7 +62,7 @@ final class SpaceLimit: Sendable {
 
 extension Store.Configuration {
     /// Returns the free space to leave on the volume of a directory, in bytes. The standard value is 500 MB or 5 % of
-    /// the volume, whichever is less. If the volume is unknown, it is 0.
+    /// the volume, whichever is less. If the volume is unknown, the result is 0.
     ///
     /// - Throws: ``CacheError`` with code `invalidArgument` if the value exceeds the size of the volume.
     func freeSpaceToLeave(in directory: CacheDirectory) throws -> Int64 {

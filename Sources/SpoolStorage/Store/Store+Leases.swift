@@ -32,8 +32,8 @@ extension Store: GenerationOwner {
     ///
     /// - Parameters:
     ///   - url: The scheme, host and path. Other parts are removed when the URL is recorded.
-    ///   - presentation: The presentation that the resource belongs to, if that is stored; `nil` for the presentation
-    ///     of the previous version.
+    ///   - presentation: The presentation that the resource belongs to, if the presentation is stored; `nil` for the
+    ///     presentation of the previous version.
     ///   - variantOf: The keys of the resources that the version is a variant of.
     ///   - isKept: Whether bytes may be stored on disk.
     /// - Throws: ``CacheError`` with code `closed` after ``close()``.
@@ -70,7 +70,7 @@ extension Store: GenerationOwner {
         }.map { makeLease($0, user) }
     }
 
-    /// Whether readers of another user depend on a version that is open for the key and satisfies `isMeant`.
+    /// Returns whether readers of another user depend on a version that is open for the key and satisfies `isMeant`.
     ///
     /// A version without stored bytes counts as well, because its first response has just started. A version in memory
     /// does not count, because it has no place in the cache that another version could take.
@@ -111,7 +111,7 @@ extension Store: GenerationOwner {
         case .unused(let generation):
             generation.memory.evictAll()
             if generation.disk == nil {
-                // It has neither a file nor a record.
+                // The version has neither a file nor a record.
                 remover.finish(table.withLock { $0.dropUnused(generation.identifier) })
             } else if directory.access.isWritable {
                 writer.note(generation, isComplete: false)
@@ -142,7 +142,7 @@ extension Store: GenerationOwner {
         return closed
     }
 
-    /// Whether no reader or transfer has the key open, so that it may be evicted.
+    /// Returns whether no reader or transfer has the key open, so that it may be evicted.
     func isUnused(_ key: CacheKey) -> Bool { table.withLock { $0.isUnused(key) } }
 
     // MARK: - Requests from versions
@@ -162,7 +162,7 @@ extension Store: GenerationOwner {
 
     func recordStoringEnded(of generation: Generation) {
         recordCompletion(of: generation)
-        // The file is created now, because when it is needed, a player is waiting for its first bytes.
+        // The file is created now, so that a player does not have to wait for it later.
         versions.prepareFile()
     }
 

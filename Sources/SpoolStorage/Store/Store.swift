@@ -16,7 +16,7 @@ import Synchronization
 /// received. The claim of an open version is its stored bytes (only ``MediaFile`` returns removed bytes). The claim of
 /// a version that is not open is the number in the catalog. Each claim ends once. The claim of a block ends when the
 /// disk has freed its space, and the claim of a version when its file is removed (``FileRemover``). A file that can't
-/// be removed keeps its claim. ``checkLedger()`` compares all of them.
+/// be removed keeps its claim. ``checkLedger()`` compares all claims.
 ///
 /// **Locks**, outermost first. No lock is held during another key's I/O, or while a callback runs. Debug builds check
 /// the rule of ``LockClass``.
@@ -213,7 +213,8 @@ package final class Store: Sendable {
     /// Records that the resource is used now.
     ///
     /// - Parameters:
-    ///   - presentation: The presentation that the resource now belongs to, if that is stored; `nil` if unchanged.
+    ///   - presentation: The presentation that the resource now belongs to, if the presentation is stored; `nil` if it
+    ///     is unchanged.
     ///   - tag: The app's new tag; `nil` if it is unchanged.
     package func recordUse(of key: CacheKey, in presentation: CacheKey? = nil, tag: String? = nil) {
         writer.recordUse(of: key, in: presentation, tag: tag)
@@ -221,7 +222,8 @@ package final class Store: Sendable {
 
     /// Records that playback of the resource stopped at `offset`, or at its end if `offset` is `nil`.
     ///
-    /// - Parameter isConsumed: Whether the media is played once and was played to its end, so that it is evicted first.
+    /// - Parameter isConsumed: Whether the media is to be played only once, and was played to its end, so that it is
+    ///   evicted first.
     package func recordStop(_ offset: Int64?, isConsumed: Bool = false, of key: CacheKey) {
         writer.recordStop(offset, isConsumed: isConsumed, of: key)
     }
@@ -296,7 +298,8 @@ package final class Store: Sendable {
 
     /// Passes the bytes of a complete resource, or a range of them, to `write`, in order. Every byte is checked first.
     ///
-    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. Also the errors of `write`.
+    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. Also throws the errors of
+    ///   `write`.
     package func export(_ key: CacheKey, range: Range<Int64>? = nil, writing write: BytesWriter) async throws {
         try await Exporter(self).export(key, range, writing: write)
     }

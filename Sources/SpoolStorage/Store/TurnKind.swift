@@ -11,7 +11,7 @@ package enum TurnKind: Int, Sendable, CaseIterable {
     /// The turn for changing the catalog.
     case catalog
 
-    /// Whether a task that has a turn of this kind may wait for a turn of another kind.
+    /// Returns whether a task that has a turn of this kind may wait for a turn of another kind.
     package func mayTake(_ other: TurnKind) -> Bool { other.rawValue > rawValue }
 }
 

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A check of the stored blocks of a store against their checksums.
 ///
-/// It reads through the same objects as players, so that a bad block is discarded for all of them.
+/// It reads through the same objects as players, so that a bad block is discarded for all readers.
 struct Verifier: Sendable {
     private let store: Store
     private let isRepairing: Bool
@@ -15,8 +15,8 @@ struct Verifier: Sendable {
         self.isRepairing = isRepairing
     }
 
-    /// Checks the stored blocks of one resource, or of all resources if `only` is `nil`. In that case, it also repairs
-    /// the sums in the catalog.
+    /// Checks the stored blocks of one resource, or of all resources if `only` is `nil`. If all resources are checked,
+    /// also repairs the sums in the catalog.
     func run(_ only: CacheKey?, _ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()
@@ -124,7 +124,8 @@ struct Verifier: Sendable {
     }
 }
 
-/// The result of a check of all stored blocks. A block is 64 KiB of a media file, or the stored part of them.
+/// The result of a check of all stored blocks. A block consists of 64 KiB of a media file, of which only a part may be
+/// stored.
 public struct VerificationReport: Sendable, Hashable {
     /// The number of checked blocks.
     public var blockCount = 0
@@ -141,7 +142,7 @@ public struct VerificationReport: Sendable, Hashable {
     package init() {}
 }
 
-/// A media file that could not be opened this time, so that the rest of its blocks was not checked.
+/// The error for a media file that could not be opened this time. The rest of its blocks was not checked.
 private struct UnopenedFile: Error {
     var cause: CacheError
 }

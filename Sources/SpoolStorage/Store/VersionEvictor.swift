@@ -11,14 +11,14 @@ struct VersionEvictor: Sendable {
     /// The state that all evictors of a store share.
     final class State: Sendable {
         /// The elapsed time until which media is evicted as whole files, because the file system does not support
-        /// sparse files. It is `nil` if they may be supported.
+        /// sparse files. It is `nil` if sparse files may be supported.
         private let wholeUntil = Mutex<Duration?>(nil)
         fileprivate let evictedByteCount = Atomic<Int64>(0)
 
         /// The number of bytes that have been evicted since the store was opened.
         var byteCount: Int64 { evictedByteCount.load(ordering: .relaxed) }
 
-        /// Whether only whole files can currently be evicted.
+        /// Returns whether only whole files can currently be evicted.
         fileprivate func evictsWholeFiles(at elapsed: Duration) -> Bool {
             wholeUntil.withLock { end in
                 if let time = end, time <= elapsed { end = nil }
