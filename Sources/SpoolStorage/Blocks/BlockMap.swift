@@ -3,7 +3,7 @@ import ByteRanges
 /// The state of one version of a media file on disk: its received bytes, and which of them are verified. It also
 /// contains the changes that are not in the catalog yet.
 ///
-/// It makes the decisions for ``MediaFile``, but performs no I/O and takes no locks. The bytes in ``storedRanges`` were
+/// It makes the decisions for ``MediaFile``, but does not perform I/O or take locks. The bytes in ``storedRanges`` were
 /// received by this process or an earlier one. The bytes in ``trusted`` were received by this process, or were checked
 /// by it against their checksums. Only trusted bytes are served. Checksums from earlier processes are loaded only when
 /// their blocks are read; see ``needsSeals(for:)``.

@@ -135,7 +135,7 @@ struct BlockReclaimer: Sendable {
         return blocks.recordUnfreed(range.upperBound - range.lowerBound)
     }
 
-    /// Discards recorded blocks that use no disk space; see ``MediaFile/invalidateHoles()``.
+    /// Discards recorded blocks that do not use disk space; see ``MediaFile/invalidateHoles()``.
     ///
     /// - Parameter filling: The blocks that transfers are filling. These blocks stay.
     /// - Returns: The discarded blocks; `nil` if the file no longer exists.

@@ -36,7 +36,7 @@ final class MediaFile: Sendable {
 
     let file: PooledFile
     let sealer: BlockSealer?
-    /// Whether another process may change the file at any time, in which case no part of it stays proven.
+    /// Whether another process may change the file at any time, in which case none of its blocks stay proven.
     let isShared: Bool
     let blocks: StoredBlocks
     /// The encryption; `nil` if the file is unencrypted.
@@ -218,7 +218,7 @@ final class MediaFile: Sendable {
         guard let sealer, let tail = tails[index], !tail.isEmpty else { return }
         let known = blocks.withMap { $0.seal(of: index) }
         guard Int(known?.length ?? 0) < tail.count else { return }
-        // If the cipher fails, the bytes get no checksum, and are fetched again later.
+        // If the cipher fails, the bytes do not get a checksum, and are fetched again later.
         guard let record = tail.withUnsafeBytes({ try? sealer.seal($0, index: index) }) else { return }
         blocks.withMap { map in
             if map.storedCount(of: index) == Int64(record.length) { map.sealPrefix(record) }
@@ -265,8 +265,8 @@ final class MediaFile: Sendable {
         return writer.reclaimer.evict(range, keeping: writer.tails.keys)
     }
 
-    /// Discards recorded blocks that use no disk space. After an unclean shutdown, these blocks were evicted or did not
-    /// reach the disk, or the file no longer exists.
+    /// Discards recorded blocks that do not use disk space. After an unclean shutdown, these blocks were evicted or did
+    /// not reach the disk, or the file no longer exists.
     ///
     /// - Returns: The blocks. Their claims are returned. The caller records the change in the catalog.
     /// - Throws: ``CacheError`` if the disk can't be read. No block is then discarded.

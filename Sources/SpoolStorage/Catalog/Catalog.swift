@@ -6,8 +6,8 @@ import Synchronization
 /// The database of stored media: the resources, their versions and blocks, and the date of last use.
 ///
 /// It uses SQLite in WAL mode with synchronous NORMAL. A system crash may lose the last transactions, but never
-/// reorders them, and lost media is simply fetched again. The catalog contains no media bytes, query values, headers or
-/// credentials. Opening reads only the schema and the settings.
+/// reorders them, and lost media is simply fetched again. The catalog does not contain media bytes, query values,
+/// headers or credentials. Opening reads only the schema and the settings.
 ///
 /// In an encrypted cache, ``CatalogCipher`` encrypts the values. Callers pass and receive unencrypted keys and URLs.
 ///
@@ -262,12 +262,12 @@ final class Catalog: Sendable {
     /// Whether the catalog is writable.
     var isWritable: Bool { marks != nil }
 
-    /// Reads in one snapshot of the database.
+    /// Runs `body` on one snapshot of the database.
     func read<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.read(body) } }
     }
 
-    /// Reads with a single statement, which sees a consistent state of the database without a transaction.
+    /// Runs `body`, which executes a single statement. Such a statement reads a consistent state without a transaction.
     func readOnce<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.unsafeRead(body) } }
     }

@@ -129,7 +129,7 @@ final class CatalogCopy: Sendable {
             try db.set("encryption", to: mark?.data.databaseValue)
             let bytes = secret.key.withUnsafeBytes { Data($0) }
             try db.set("sealKey", to: mark == nil ? bytes.databaseValue : nil)
-            // The copy contains no records of the previous media files.
+            // The copy does not contain records of the previous media files.
             try db.set("sweepPending", to: true.databaseValue)
         }
         try Catalog.translating(path) {

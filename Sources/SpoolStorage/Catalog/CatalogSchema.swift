@@ -86,7 +86,8 @@ enum CatalogSchema {
     /// The tables of media.
     ///
     /// - Dates are microseconds since 1970.
-    /// - AUTOINCREMENT: a late record for a removed generation must not apply to another one that reuses its number.
+    /// - AUTOINCREMENT: a late record for a removed generation must not apply to another generation that reuses its
+    ///   number.
     /// - `resource.presentation`: the resource that references this one as a part, such as a segment's playlist. A
     ///   presentation and its parts are used, pinned and removed together. A presentation is never part of another one.
     ///   A part's `lastUsedAt` may be earlier than that of the presentation. It is corrected when the part is about to

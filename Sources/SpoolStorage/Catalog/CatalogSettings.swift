@@ -78,7 +78,7 @@ struct CatalogSettings {
     }
 
     /// Returns the secret from which the keys of all checksums are derived. It is created when it is first used. A
-    /// read-only catalog without a secret contains no checksums, so a random secret is returned.
+    /// read-only catalog without a secret does not contain checksums, so a random secret is returned.
     func sealKey() throws -> SymmetricKey {
         if let stored = try catalog.read({ db in try Self.sealKey(db) }) { return stored }
         guard catalog.isWritable else { return SymmetricKey(size: .bits256) }

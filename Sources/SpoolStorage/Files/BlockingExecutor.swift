@@ -31,7 +31,7 @@ package final class BlockingExecutor: Sendable {
     /// Creates an executor with its own threads, which start when there is work.
     ///
     /// - Parameters:
-    ///   - threadLimit: The maximum number of threads, at least one, and thus of concurrent blocking calls.
+    ///   - threadLimit: The maximum number of threads, and therefore of concurrent blocking calls, at least one.
     ///   - name: The name of the threads in a debugger.
     package init(threadLimit: Int = 8, name: String = "spool.blocking") {
         let threads = ThreadPool(threadLimit: max(1, threadLimit), name: name, laneCount: Lane.allCases.count)
@@ -114,7 +114,7 @@ private final class LaneExecutor: TaskExecutor {
     }
 }
 
-/// The number of threads that each lane may use. It is a pure value, so that tests need no threads.
+/// The number of threads that each lane may use. It is a pure value, so that it can be tested without threads.
 ///
 /// A lane and all lanes below it together leave one thread free for each lane above. With eight threads and four lanes,
 /// all lanes below the first use at most seven threads. Those below the second use at most six, and the last one at

@@ -65,7 +65,7 @@ public struct VolumeSpace: Hashable, Sendable {
 /// Several threads may use it concurrently, because there is no shared position. All calls block. Optional methods have
 /// a default implementation.
 public protocol StoredFile: AnyObject, Sendable {
-    /// Reads from `offset` until `buffer` is full or the file ends. Bytes that use no space are zeros.
+    /// Reads from `offset` until `buffer` is full or the file ends. Bytes that do not use space are zeros.
     ///
     /// - Returns: The number of bytes. It is less than `buffer.count` only at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int
@@ -90,7 +90,7 @@ public protocol StoredFile: AnyObject, Sendable {
     /// If the store can't determine this, all of the file counts as using space. Bytes that were written always count.
     func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>?
 
-    /// Returns the length of the file in bytes, including bytes that use no space.
+    /// Returns the length of the file in bytes, including bytes that do not use space.
     func size() throws(CacheError) -> Int64
 
     /// Waits until all written bytes have reached the device.

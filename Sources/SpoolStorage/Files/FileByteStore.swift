@@ -1,7 +1,7 @@
 public import Foundation
 import Synchronization
 
-/// A byte store that uses sparse files in a directory. Bytes that have not been fetched use no space on the disk.
+/// A byte store that uses sparse files in a directory. Bytes that have not been fetched do not use space on the disk.
 ///
 /// The default store uses the folder `media` in the cache's directory. Another directory may be on a different volume
 /// than the catalog.

@@ -85,8 +85,8 @@ extension CacheDirectory {
             bytes: bytes, lock: nil, signature: "")
     }
 
-    /// Opens a cache read-only while another process has it open or may open it. The method takes no lock and changes
-    /// no files.
+    /// Opens a cache read-only while another process has it open or may open it. The method does not take a lock or
+    /// change files.
     ///
     /// - Parameter cause: The reason why the cache is read-only.
     /// - Throws: ``CacheError`` with code `notStored` if there is no cache, or `catalogTooNew`, `catalogDamaged`,
@@ -209,7 +209,7 @@ extension CacheDirectory {
 }
 
 extension CacheError {
-    /// Whether the error means that the disk accepts no data, temporarily or permanently.
+    /// Whether the error means that the disk does not accept data, temporarily or permanently.
     fileprivate var isRefusalToWrite: Bool {
         if let posixCode {
             return [.EROFS, .ENOSPC, .EDQUOT, .EIO, .EACCES, .EPERM].contains(posixCode)

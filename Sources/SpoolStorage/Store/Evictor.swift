@@ -462,7 +462,7 @@ struct Evictor: Sendable {
             taken.append(member.key)
             batch.byteCount = sum
         }
-        // The members are removed from the queue. If one is not evicted after all, it is added again.
+        // The members are removed from the queue. A member that is not evicted after all is added again.
         queue.remove(taken)
         batch.keys += taken
         return taken.count
