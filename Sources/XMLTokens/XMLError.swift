@@ -1,4 +1,4 @@
-/// An error that states why an XML document cannot be read further.
+/// An error that states why the rest of an XML document cannot be read.
 package enum XMLError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The document contains a document type declaration, which could define entities.
     case documentType(at: Int)

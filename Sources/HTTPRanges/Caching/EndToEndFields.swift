@@ -183,7 +183,7 @@ package struct Vary: Sendable, Hashable {
         }
     }
 
-    /// Whether `Vary` contains `*` or an invalid name. A stored response then matches no other request.
+    /// Whether `Vary` contains `*` or an invalid name. A stored response then does not match any other request.
     package var isAny: Bool
     /// The nominated names in lower case, ascending, each once.
     package var names: [String]

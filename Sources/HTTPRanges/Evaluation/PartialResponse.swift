@@ -105,7 +105,8 @@ extension PartialResponse {
     ///   another generation if it starts at byte 0, and otherwise restarts.
     /// - The offsets in a response with a `Content-Encoding` (RFC 9110 §8.4) are not the requested ones, so a 206 is
     ///   rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is combined
-    ///   with them only if both have the same strong validator. Readers of such a version must handle its encoding.
+    ///   with the stored bytes only if it has the same strong validator. Readers of such a version must handle its
+    ///   encoding.
     /// - A 304 with the validator of another version results in a restart.
     /// - A 416 (§15.5.17) results in a restart if its length is not the stored one, or is less than the end of the
     ///   stored bytes.

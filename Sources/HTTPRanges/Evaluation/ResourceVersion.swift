@@ -13,8 +13,8 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
     /// The known content codings in `Content-Encoding`, in lower case, such as `gzip`.
     ///
     /// The bytes and the length are then those of the encoded form, which players can't read (RFC 9110 §8.4). Players
-    /// ignore codings that they do not know, and so does this type: origins send `none`, `utf-8` or `aws-chunked` for
-    /// bytes that are not encoded.
+    /// ignore unknown codings, and so does this type, because origins send `none`, `utf-8` or `aws-chunked` for bytes
+    /// that are not encoded.
     package var contentEncoding: String?
     /// Whether the origin supports ranges; `nil` if unknown. An origin may support ranges without sending
     /// `Accept-Ranges` (RFC 9110 §14.3).
