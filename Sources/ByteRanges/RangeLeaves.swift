@@ -97,8 +97,8 @@ extension RangeLeaves {
 
     /// Returns the position of the first range for which `matches` is `true`, or the end.
     ///
-    /// The result of `matches` must be `false` for all ranges in leaves before the one for `offset`, and `true` for all
-    /// in later leaves.
+    /// The result of `matches` must be `false` for all ranges in leaves before the leaf of `offset`, and `true` for all
+    /// ranges in later leaves.
     @inline(__always)
     private func positionOfFirstRange(near offset: Int64, where matches: (Range<Int64>) -> Bool) -> Position {
         let next = leaves.partitionPoint { $0.lowerBound > offset }
@@ -118,7 +118,7 @@ extension ContiguousArray {
             var low = 0
             var length = elements.count
             while length > 0 {
-                // The loop contains no branch that the processor could mispredict.
+                // The loop does not contain a branch that the processor could mispredict.
                 let half = length / 2
                 let isBehind = matches(elements[low + half])
                 low = isBehind ? low : low + half + 1
