@@ -189,8 +189,8 @@ extension DASHDocument {
     /// `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from a
     /// cache would be wrong.
     ///
-    /// After a redirect to another directory, an MPD without a `BaseURL` gets one. Its templates cannot be rewritten
-    /// instead, because representations with different bases inherit them.
+    /// After a redirect to another directory, a `BaseURL` is added to an MPD that does not contain one. Its templates
+    /// cannot be rewritten instead, because representations with different bases inherit them.
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
@@ -228,7 +228,7 @@ extension DASHDocument {
             guard !reference.place.isEmpty, let text = text(of: reference) else { continue }
             let isOfDocument = [.document, .clock].contains(reference.kind)
             var rewriter = isOfDocument || !isInserted ? document : rewriters[reference.base]
-            // An absolute reference needs no base.
+            // An absolute reference does not need a base.
             if rewriter == nil, URIReference(text).scheme != nil { rewriter = document }
             guard let written = reference.rewritten(text, by: rewriter, servesAllOrigins) else { continue }
             if reference.isCharacterData {

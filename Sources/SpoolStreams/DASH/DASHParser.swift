@@ -260,7 +260,7 @@ struct DASHParser {
             let reference =
                 element.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
             guard let reference else { return }
-            // An absolute reference needs no base.
+            // An absolute reference does not need a base.
             let parts = URIReference(reference)
             let isAbsolute = parts.scheme != nil
             let rewriter = (outer.rewriter ?? (isAbsolute ? document.rewriter : nil))?.relative(to: reference)

@@ -27,8 +27,8 @@ public struct HLSStoredVariant: Sendable, Hashable {
 extension HLSDownloader {
     /// Returns the variants of a stream that have stored segments, in the order of the master playlist.
     ///
-    /// This method sends no requests to the origin, even if stored playlists are stale. It does not run on the caller's
-    /// actor.
+    /// This method does not send requests to the origin, even if stored playlists are stale. It does not run on the
+    /// caller's actor.
     ///
     /// ```swift
     /// let stored = try await HLSDownloader.storedVariants(of: source, in: cache)

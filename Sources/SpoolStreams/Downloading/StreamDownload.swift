@@ -17,7 +17,7 @@ public struct StreamProgress: Sendable, Hashable {
     }
 }
 
-/// The counts of stored segments and bytes of a download. It reports each change, one call at a time.
+/// A counter of the stored segments and bytes of a download. It reports each change, one call at a time.
 final class DownloadTally: Sendable {
     private let state = Mutex(StreamProgress())
     private let report: @Sendable (StreamProgress) -> Void

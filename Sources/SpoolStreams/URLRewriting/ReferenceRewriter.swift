@@ -103,7 +103,7 @@ package struct ReferenceRewriter {
             return "https:" + reference[...].encodingWhiteSpace
         }
         let written = proxied(target)
-        // A path of the proxy cannot point to another host, so most absolute references need no comparison.
+        // A path of the proxy cannot point to another host, so most absolute references do not have to be compared.
         let isPath = written.utf8.starts(with: "/".utf8) && !written.utf8.starts(with: "//".utf8)
         let isElsewhere = isPath && parts.authority != nil && target.host != locationHost
         if !parts.isRelativePath, !isElsewhere {
@@ -141,7 +141,7 @@ package struct ReferenceRewriter {
         return try? OriginURL(resolved: absolute)
     }
 
-    /// Returns whether a relative path leads above the origin's root, where the proxy has other paths.
+    /// Returns whether a relative path refers to a directory above the origin's root, where the proxy has other paths.
     private func escapesRoot(_ path: Substring) -> Bool {
         var depth = ends.count - 1
         for segment in path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false) {
