@@ -385,7 +385,7 @@ extension Plan {
 
     /// Sets whether readers may use stored bytes, or must wait until the origin has validated them.
     mutating func allowStored(_ mayUse: Bool) {
-        // A transfer that found no space while no reader waited for its bytes tries again.
+        // A transfer that did not find space tries again, because a reader may now wait for its bytes.
         if readers.allowStored(mayUse) { recordMovement() }
     }
 
