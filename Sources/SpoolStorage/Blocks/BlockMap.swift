@@ -107,7 +107,7 @@ struct BlockMap: Sendable {
     }
 
     private mutating func keep(_ record: BlockRecord) {
-        // Limits memory use. Checksums that are removed here are read again when they are needed.
+        // This limits memory use. Checksums that are removed here are read again when they are needed.
         if stored.count > 4096 { stored = [:] }
         stored[record.index] = record
     }

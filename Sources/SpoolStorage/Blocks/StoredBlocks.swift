@@ -103,7 +103,7 @@ final class StoredBlocks: Sendable {
 
     /// Discards the blocks that `range` touches.
     ///
-    /// - Returns: The blocks.
+    /// - Returns: The discarded blocks.
     func invalidate(_ range: Range<Int64>) -> [Range<Int64>] {
         let blocks = Self.wholeBlocks(range)
         withMap { $0.invalidate(blocks) }
@@ -112,7 +112,7 @@ final class StoredBlocks: Sendable {
 
     /// Discards all blocks, because the file no longer exists.
     ///
-    /// - Returns: The blocks.
+    /// - Returns: The discarded blocks.
     func invalidateAll() -> [Range<Int64>] { withMap { $0.invalidateAll() }.map(Self.wholeBlocks) }
 
     /// Returns the checked bytes from `offset`, and the number of removals so far; `nil` if the byte at `offset` has

@@ -176,7 +176,8 @@ final class Catalog: Sendable {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         try Self.translating(path) {
             // SQLite leaves the checkpoint to the connection that is closed last. GRDB closes the writing connection
-            // first, and the others can't write. If the checkpoint fails here, it is done at the next opening.
+            // first, and the other connections can't write. If the checkpoint fails here, it is done at the next
+            // opening.
             try? database.writeWithoutTransaction { db in
                 if isWritable { _ = try db.checkpoint(.truncate) }
             }

@@ -1,8 +1,8 @@
 import ByteRanges
 import Synchronization
 
-/// A file in memory, for use when the disk does not accept data. Its bytes are in pages of 64 KiB. The size of each
-/// page is between one and two times the number of bytes that were written to it.
+/// A file in memory, for use when the disk does not accept data. Its bytes are in pages of 64 KiB. Each page is at most
+/// twice as long as the bytes written to it require.
 ///
 /// It grows with each write, and shrinks only by ``punchHole(_:)``. The caller limits its size.
 final class MemoryFile: StoredFile {

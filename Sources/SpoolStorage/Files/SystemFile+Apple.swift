@@ -65,8 +65,8 @@ func opportunisticSpace(at path: String) -> Int64? {
 }
 
 extension FileProtection {
-    /// The system's protection, which excludes a cache's directory from backups, because its media can be fetched
-    /// again, and sets protection classes.
+    /// The system's protection. It excludes a cache's directory from backups, because its media can be fetched again,
+    /// and sets protection classes.
     ///
     /// The class of the directory and its files is "complete until first user authentication". Playback then continues
     /// while the screen is locked. macOS has no protection classes. Source: `NSURLIsExcludedFromBackupKey`,

@@ -160,8 +160,8 @@ package final class Generation: Sendable {
         return false
     }
 
-    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because
-    /// too many are open. The bytes on disk stay, and are available when the resource is next opened.
+    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened. For example, too many
+    /// files are open. The bytes on disk stay, and are available when the resource is next opened.
     package func skipDisk(_ cause: CacheError) {
         pauseDiskStorage(cause)
         guard !skipsDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }

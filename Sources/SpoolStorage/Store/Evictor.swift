@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The eviction of a store's media, which determines when media is evicted and how much.
+/// The evictor of a store's media, which decides when media is evicted, and how much of it.
 ///
 /// It frees space for new bytes, and enforces the capacity, the quotas, the maximum age and the minimum free space of
 /// the volume. It is a value that operates on a store; ``VersionEvictor`` frees the bytes.
