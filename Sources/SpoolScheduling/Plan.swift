@@ -143,8 +143,8 @@ struct Plan: ~Copyable {
             beyond: transfer.position, except: reader)
     }
 
-    /// Returns whether the transfer may receive more bytes. Due to back-pressure, it is at most a window ahead of its
-    /// readers. A transfer that only preloads need pauses while a player waits.
+    /// Returns whether the transfer may receive more bytes. Due to back-pressure, the transfer is at most a window
+    /// ahead of its readers. A transfer that only preloads need pauses while a player waits.
     mutating func mayProceed(_ transfer: TransferState) -> Bool {
         if case .lacksSpace(let count) = transfer.flow, count == movements { return false }
         if isClosing || transfer.isValidation { return true }

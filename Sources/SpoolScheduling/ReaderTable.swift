@@ -246,7 +246,7 @@ struct ReaderState {
     fileprivate(set) var mayUseStored: Bool
     /// Whether the reader has found bytes of the current version, which it may return at any time.
     fileprivate(set) var hasRead = false
-    /// The demand of the reader in the index. `nil` if it does not need anything now.
+    /// The demand of the reader in the index. `nil` if the reader does not need any bytes now.
     fileprivate(set) var demand: Demand?
     /// The place of the reader in the queue.
     fileprivate(set) var queued: ReaderQueue.Place?

@@ -404,7 +404,7 @@ struct TransferState {
         if case .requesting(let interest) = phase { phase = .streaming(interest, .flowing) }
         self.isSequential = isSequential
         isWhole = body.isWhole || isOpenEnded && body.offset == 0
-        // The transfer has validated the stored bytes, and is now treated like any other.
+        // The transfer has validated the stored bytes, and is now treated like any other transfer.
         if purpose == .answered { purpose = .bytes }
         isAstray = !body.isWhole && purpose == .bytes && body.offset != start
         position = min(max(body.offset, 0), Block.offsetLimit)
