@@ -136,7 +136,7 @@ package struct XMLStartTag {
         self.name = name
     }
 
-    /// Returns the value of an attribute with unexpanded entities, or `nil` if the tag does not have it.
+    /// Returns the value of an attribute with unexpanded entities, or `nil` if the tag does not contain it.
     package func value(_ name: String) -> ArraySlice<UInt8>? {
         attributes.first { $0.name.elementsEqual(name.utf8) }?.value
     }

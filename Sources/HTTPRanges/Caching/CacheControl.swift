@@ -15,8 +15,8 @@ package struct CacheControl: Sendable, Hashable {
     package var noCache = false
     /// The fields, in lower case, that `private` or `no-cache` lists.
     ///
-    /// Other users must not receive these fields, or only after a validation. Therefore, they are not stored (§5.2.2.4,
-    /// §5.2.2.7).
+    /// Other users must not receive these fields, or may receive them only after a validation. Therefore, they are not
+    /// stored (§5.2.2.4, §5.2.2.7).
     package var namedFields: Set<String> = []
     /// Whether the response may be stored despite ``noStore``, but only by a cache that understands the requirements of
     /// its status (§5.2.2.3).
