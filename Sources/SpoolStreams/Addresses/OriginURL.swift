@@ -121,8 +121,8 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
 }
 
 extension StringProtocol {
-    /// The text with all bytes percent-encoded that a path, query or fragment cannot contain (RFC 3986 §3.3 to §3.5).
-    /// Percent-encoded bytes stay as they are.
+    /// The text, with percent-encoding for all bytes that a path, query or fragment cannot contain (RFC 3986 §3.3 to
+    /// §3.5). Percent-encoded bytes stay as they are.
     package var encodingInvalidBytes: String {
         let text = Array(utf8)
         var bytes: [UInt8] = []

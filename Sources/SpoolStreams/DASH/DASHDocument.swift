@@ -126,7 +126,7 @@ package struct DASHDocument: Sendable {
         return media
     }
 
-    /// Returns the text of a reference, or `nil` if it is not UTF-8 or has unknown entities.
+    /// Returns the text of a reference, or `nil` if it is not UTF-8 or contains unknown entities.
     fileprivate func text(of reference: Reference) -> String? {
         let text = bytes[reference.place]
         return reference.isCharacterData ? String(validating: text, as: UTF8.self) : XMLText.unescaped(text)
