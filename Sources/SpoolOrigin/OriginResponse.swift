@@ -15,7 +15,7 @@ package struct OriginResponse: Sendable {
         case close
     }
 
-    /// An incident after `after` body bytes, or before the headers if `after` is `nil`.
+    /// A fault after a number of body bytes (`after`), or before the headers if `after` is `nil`.
     package struct Incident: Sendable {
         /// The kind of incident: the connection closes, is reset, or stalls until it is released.
         package enum Kind: Sendable { case cut, reset, stall }

@@ -2,7 +2,7 @@ package import HTTPTypes
 
 /// The evaluation of a request's conditions for a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 package enum Preconditions {
-    /// The result of the conditions.
+    /// The result of evaluating the conditions.
     package enum Outcome: Sendable, Hashable {
         /// The response is sent as if the request had no conditions.
         case proceed

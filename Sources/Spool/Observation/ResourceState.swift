@@ -49,7 +49,7 @@ public struct TransferStatistics: Sendable, Hashable {
     /// The number of stored bytes.
     public var bytesStored: Int64 = 0
 
-    /// Creates zero counts.
+    /// Creates statistics in which all counts are zero.
     package init() {}
 
     static func += (left: inout TransferStatistics, right: TransferStatistics) {

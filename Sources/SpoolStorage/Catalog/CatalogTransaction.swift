@@ -76,7 +76,8 @@ struct CatalogTransaction {
     private func hasCreationDate(_ name: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT createdSealed, createdAt FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return true }
-        return (try? cipher.open(row, 0, number: 1, .createdAt, of: name)) != nil  // Changed by another program.
+        // The value can't be read if another program has changed it.
+        return (try? cipher.open(row, 0, number: 1, .createdAt, of: name)) != nil
     }
 
     /// Returns the version that is stored for the key.
