@@ -9,16 +9,16 @@ import Synchronization
 extension ProxyServer {
     /// Creates a server inside an app, through which the app's own players play HLS from the cache.
     ///
-    /// It uses a free port that only this device can reach, with a secret in each URL. You do not have to start it. It
-    /// listens when the first URL is requested, and again after the system has closed its socket. Retain it as long as
-    /// its players.
+    /// It uses a free port that only this device can reach, with a secret in each URL. You do not have to start the
+    /// server. It starts listening when the app gets the first URL, and again after the system has closed its socket.
+    /// Retain it as long as its players.
     ///
     /// ```swift
     /// let server = ProxyServer.inApp(cache)
     /// let player = CachingPlayer(in: cache, server: server)
     /// ```
     ///
-    /// If it cannot listen, HLS plays without the cache, and a cache event reports it.
+    /// If the server cannot listen, HLS plays without the cache, and a cache event reports the failure.
     ///
     /// - Parameters:
     ///   - cache: The cache. Close it after ``stop(within:)``.
@@ -49,7 +49,7 @@ extension ProxyServer {
         return port.map { .running(port: $0) } ?? .stopped
     }
 
-    /// Closes the sockets of a server in an app until the next URL is requested. See ``Spool/MediaServer``.
+    /// Closes the sockets of a server in an app until the app gets the next URL. See ``Spool/MediaServer``.
     ///
     /// It then listens again, on the same port if that is free. Other servers ignore the call.
     public func suspend() {
@@ -76,7 +76,7 @@ extension ProxyServer {
 
     /// Preloads the start of an HLS stream.
     ///
-    /// It uses the first variant in the playlist. With a ``ProxyConfiguration/maximumBitRate``, it uses the best
+    /// The first variant in the playlist is preloaded or, with a ``ProxyConfiguration/maximumBitRate``, the best
     /// variant within that limit. The playlists are not parsed on the caller's actor.
     @concurrent public func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws {
         let variant: HLSVariantSelection =
@@ -89,7 +89,7 @@ extension ProxyServer {
 
     /// Listens if the server starts automatically, and again if the system has closed the listening socket.
     ///
-    /// If the previous port is in use, it uses another one.
+    /// If the previous port is in use, the server uses another one.
     func listenIfNeeded() {
         restarting.withLock { _ in
             guard !isStopped.load(ordering: .relaxed) else { return }
@@ -102,7 +102,7 @@ extension ProxyServer {
             // The sockets are checked as well, because another process may listen on the port.
             if !previous.isSuspended, sockets.allSatisfy({ $0.isReachable }) { return }
             for socket in sockets { try? socket.close().wait() }  // Fails only if the channel is closed.
-            // Without a port, playback fails.
+            // If no port is free, there is no URL.
             guard let bound = bind(previous.address.port ?? configuration.port) ?? bind(0) else { return }
             become(
                 Running(
@@ -116,14 +116,14 @@ extension ProxyServer {
     /// The system may resolve `localhost` to either address. Another process that listens on one of them would receive
     /// the player's requests. Therefore, a port that another process uses on either address is not used.
     ///
-    /// - Returns: `nil` if the port is not free. Then there is no URL.
+    /// - Returns: The sockets and the address, or `nil` if the port is not free.
     private func bind(_ port: Int) -> (channel: any Channel, loopback: (any Channel)?, address: SocketAddress)? {
         let (host, listener) = (configuration.host.trimmingBrackets, bootstrap(service))
         // A port that is free at the first address is nearly always free at the second.
         for _ in 0..<(port == 0 ? 10 : 1) {
             guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }  // It is in use.
             guard let address = channel.localAddress else {
-                try? channel.close().wait()  // It fails only if the channel is closed.
+                try? channel.close().wait()  // Fails only if the channel is closed.
                 return nil
             }
             guard configuration.startsOnDemand, host == "127.0.0.1", let bound = address.port else {
@@ -135,7 +135,7 @@ extension ProxyServer {
                 // Without IPv6, no process can listen on ::1.
                 return (channel, nil, address)
             } catch {
-                try? channel.close().wait()  // It fails only if the channel is closed.
+                try? channel.close().wait()  // Fails only if the channel is closed.
             }
         }
         return nil
@@ -150,7 +150,7 @@ extension Channel {
     fileprivate var isListening: Bool {
         let option = ChannelOptions.Types.SocketOption(
             level: .socket, name: NIOBSDSocket.Option(rawValue: SO_ACCEPTCONN))
-        // Fails if the socket was closed.
+        // This fails if the socket was closed.
         let value = try? getOption(option).wait()
         return value.map { $0 != 0 } ?? false
     }
@@ -168,7 +168,7 @@ private enum ListenerProbe {
         let type = SOCK_STREAM
         #endif
         let descriptor = socket(Int32(address.protocol.rawValue), type, 0)
-        // Without a descriptor, the check is not possible, and no other socket could be opened, either.
+        // Without a free descriptor, the check is not possible, and a new listening socket could not be opened, either.
         guard descriptor >= 0 else { return true }
         defer { close(descriptor) }
         guard fcntl(descriptor, F_SETFL, O_NONBLOCK) == 0 else { return true }

@@ -22,8 +22,8 @@ import Synchronization
 ///
 /// A server for an app's own players, ``inApp(_:maximumBitRate:cachesKeys:)``, does not require a call to ``start()``.
 ///
-/// The server supports HTTP/1.1. All methods may be called from any task. In a service group, ``run()`` serves until
-/// graceful shutdown.
+/// The server supports HTTP/1.1. All methods may be called from any task. In a service group, ``run()`` serves requests
+/// until graceful shutdown.
 public final class ProxyServer: Service, MediaServer, Sendable {
     struct Running {
         var channels: [any Channel]
@@ -31,7 +31,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         var loopback: (any Channel)?
         var address: SocketAddress
         var control: SocketAddress?
-        /// Whether the sockets were closed until the next URL is requested.
+        /// Whether the sockets are closed until the app gets the next URL.
         var isSuspended = false
 
         /// All listening sockets.
@@ -56,8 +56,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     var feed: DashboardFeed { page.feed }
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// The lock for changes to the listening sockets. It ensures that only one caller starts listening, and none after
-    /// the server has stopped.
+    /// The lock for changes to the listening sockets. It ensures that only one caller starts listening, and that none
+    /// does so after the server has stopped.
     let restarting = Mutex(())
 
     /// Creates a server that is not listening yet.
@@ -115,7 +115,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         page = LivePage(feed: feed, preloads: preloads)
         let date = DateText(now: now)
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        let origin = configuration.origin.flatMap { try? OriginURL($0) }  // It is valid.
+        let origin = configuration.origin.flatMap { try? OriginURL($0) }  // Validated before.
         self.origin = origin
         let exchanges = exchanges
         let sources = SourceRegistry(cache)
@@ -142,7 +142,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             token: String?, origin: OriginURL?, pages: OperatorPages, trustedProxies: TrustedProxies = TrustedProxies(),
             run: (@Sendable ([String]) async -> CommandOutcome)? = nil
         ) -> ProxyService {
-            // Everyone may use a server with its own origin, from any page.
+            // A server with its own origin accepts requests from all web pages.
             let isForPages = origin != nil && pages == .none
             let rules = AccessRules(
                 token: token, serverNames: configuration.serverNames,
@@ -176,7 +176,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         adminService = configuration.admin.map { _ in
             service(token: configuration.token, origin: origin, pages: .only)
         }
-        // The operator's commands may request any origin.
+        // The operator's commands may access any origin.
         controlService = configuration.control.map {
             service(token: $0.secret, origin: nil, pages: .also, run: $0.run)
         }
@@ -188,8 +188,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     ///   machine.
     public func start() async throws(ProxyError) {
         guard running.withLock({ $0 == nil }) else { return }
-        // A transport based on NIO creates these threads at its first request. If clients use all descriptors by then,
-        // NIO ends the process.
+        // A transport based on NIO creates these threads for its first request. If clients occupy all descriptors by
+        // then, NIO terminates the process.
         _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
         guard let address = channel.localAddress else {
@@ -209,7 +209,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         if let control { channels.append(control) }
         guard start(Running(channels: channels, address: address, control: control?.localAddress)) else {
             // Another caller has started the server, or it was stopped.
-            for channel in channels { try? await channel.close() }  // It fails only if the channel is closed.
+            for channel in channels { try? await channel.close() }  // Fails only if the channel is closed.
             return
         }
     }
@@ -249,7 +249,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelOption(.maxMessagesPerRead, value: 1)
-            // Each connection has such a buffer. A player's request has a few hundred bytes.
+            // Each connection has such a buffer. A player's request consists of a few hundred bytes.
             .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 1024))
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try tables.accept(channel, for: service) }
@@ -268,7 +268,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     }
 
     #if canImport(Darwin)
-    /// App Transport Security allows HTTP to this name, but not to IP addresses by default.
+    /// The host name for URLs of this machine. By default, App Transport Security allows HTTP to it, but not to IP
+    /// addresses.
     private static let thisMachine = "localhost"
     #else
     private static let thisMachine = "127.0.0.1"
@@ -315,7 +316,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     func url(for url: URL, prefix: String) -> URL? {
         guard let base = self.url, let asked = try? OriginURL(url) else { return nil }  // The URL has another scheme.
-        // The server's paths are those of its own origin.
+        // A server with its own origin has no paths for other origins.
         if let origin, !asked.isSameOrigin(as: origin) { return nil }
         let path = origin == nil ? ForwardAddress.requestTarget(for: asked) : asked.target
         let token = configuration.token.map { "/~" + $0 } ?? ""
@@ -324,8 +325,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 
     /// Stops listening, waits for running responses, and closes all connections. The server cannot be started again.
     ///
-    /// Responses no longer wait for an unavailable origin. Further calls have no effect. A server without references
-    /// stops automatically.
+    /// Responses no longer wait for an unavailable origin. Further calls have no effect. A server that is no longer
+    /// referenced stops automatically.
     ///
     /// - Parameter limit: The maximum time for running responses. The default is 10 seconds.
     public func stop(within limit: Duration = .seconds(10)) async {
@@ -349,7 +350,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         }
     }
 
-    /// Serves until graceful shutdown, then stops like ``stop(within:)``.
+    /// Serves requests until graceful shutdown, then stops like ``stop(within:)``.
     public func run() async throws {
         try await start()
         try? await gracefulShutdown()  // A cancelled task stops the server as well.
@@ -358,7 +359,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 }
 
 extension Error {
-    /// The system's message, for the end of a sentence.
+    /// The system's error message, in a form that can end a sentence.
     fileprivate var asCause: String {
         if let error = self as? IOError { return String(cString: strerror(error.errnoCode)) }
         return "\(self)"
@@ -380,7 +381,7 @@ private struct ServerEnding: Sendable {
     ///
     /// - Parameter limit: The maximum time for running responses.
     func end(within limit: Duration) async {
-        for channel in channels { try? await channel.close() }  // It fails only if the channel is closed.
+        for channel in channels { try? await channel.close() }  // Fails only if the channel is closed.
         for service in services { service.stop() }
         patience?.end()
         page.end()

@@ -6,7 +6,7 @@ import SpoolStreams
 /// The access control of the server: the host names that it accepts, its token, and the web pages that may send
 /// requests with side effects.
 ///
-/// It only makes decisions, based on the head of a request.
+/// The type only makes decisions, based on the head of a request.
 struct AccessRules: Sendable {
     /// A request that is allowed.
     struct Admitted: Sendable, Hashable {
@@ -147,7 +147,8 @@ enum Secret {
 
     /// Returns whether two secrets are equal.
     ///
-    /// The time depends only on their lengths, so that it does not reveal how many bytes of a guess are correct.
+    /// The time that the comparison takes depends only on the lengths. It does not reveal how many bytes of a guess are
+    /// correct.
     static func areEqual(_ one: some Collection<UInt8>, _ other: some Collection<UInt8>) -> Bool {
         guard one.count == other.count else { return false }
         var difference: UInt8 = 0

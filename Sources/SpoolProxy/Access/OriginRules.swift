@@ -7,7 +7,7 @@ import Synchronization
 /// The origins that clients may request, and the detection of requests that return to this server.
 struct OriginRules: Sendable {
     private let patterns: [HostPattern]
-    /// The patterns that the operator has set on the live page, or `nil` if it can't change them.
+    /// The patterns that the operator has set on the live page, or `nil` if the operator can't change them.
     private let changed: ChangedHosts?
     /// The unique name of this server in `Via` and `CDN-Loop`.
     private let mark: String
@@ -22,7 +22,7 @@ struct OriginRules: Sendable {
 
     /// Checks an origin by its name. Its IP addresses are checked when a connection is opened.
     ///
-    /// - Parameter isOwn: Whether the origin is the server's own.
+    /// - Parameter isOwn: Whether the origin is the one that the server is configured for, which is always allowed.
     /// - Throws: `RequestFailure` with status 403.
     func check(_ url: OriginURL, for client: ProxyClient, isOwn: Bool) throws(RequestFailure) {
         if isOwn { return }
@@ -82,7 +82,7 @@ struct HostPattern: Sendable, Hashable {
             return
         }
         isSuffix = text.hasPrefix("*.")
-        // The caller reports the pattern.
+        // The caller reports the invalid pattern.
         guard let parts = try? HostAndPort(text.dropFirst(isSuffix ? 2 : 0)) else { return nil }
         host = (isSuffix ? "." : "") + parts.host
         port = parts.port

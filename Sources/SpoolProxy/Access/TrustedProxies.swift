@@ -5,8 +5,8 @@ import SpoolHTTP
 
 /// The load balancers and other proxies that identify the clients of their connections or requests.
 ///
-/// Only they are trusted to identify a client. The header of the PROXY protocol and the fields are ignored if another
-/// address sends them.
+/// Only they are trusted to identify a client. A PROXY protocol header or a forwarding field from any other address is
+/// ignored.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
     /// Whether connections from trusted proxies start with a PROXY protocol header.
@@ -31,15 +31,15 @@ struct TrustedProxies: Sendable {
         ProxyClient(named: address, isTrustedProxy: contains(address))
     }
 
-    /// Returns the client that the fields of a request name.
+    /// Returns the client that the fields of a request identify.
     ///
     /// Each proxy appends the node from which it received the request. The client is therefore the last node that is
     /// not a trusted proxy. All entries before it were sent by that client and can't be trusted.
     ///
     /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields do not identify a
     ///   client.
-    /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For` name
-    ///   different clients. A load balancer appends to one of them and forwards the other unchanged.
+    /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For`
+    ///   identify different clients. A load balancer appends to one of them and forwards the other unchanged.
     func client(of fields: RequestFields, from proxy: ProxyClient) throws(RequestFailure) -> ProxyClient {
         let forwarded = try client(
             in: fields.values("forwarded"), ForwardedNodes.inForwarded, "Forwarded", from: proxy)

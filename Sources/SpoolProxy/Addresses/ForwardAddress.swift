@@ -4,10 +4,11 @@ package import SpoolStreams
 /// The proxy's paths in forward mode, and their conversion from and to URLs of origins.
 ///
 /// `http://host:8000/a/b?x=1` has the path `/http/host:8000/a/b?x=1`, so that relative references in a manifest work
-/// without being rewritten. Path and query are converted byte for byte in both directions. The caller removes a prefix
-/// such as `/~TOKEN` before parsing, and adds it to the result.
+/// without being rewritten. Path and query are converted byte for byte in both directions. Neither function handles a
+/// prefix such as `/~TOKEN`: the caller removes it before parsing, and adds it to a generated path.
 ///
-/// Brackets of an IPv6 host are percent-encoded, as a path requires (RFC 3986 §3.3). Both forms are parsed.
+/// The brackets around an IPv6 address are percent-encoded, as a path requires (RFC 3986 §3.3). Unencoded brackets are
+/// also accepted.
 package enum ForwardAddress {
     /// Returns the URL of the origin that a request refers to.
     ///

@@ -21,7 +21,7 @@ extension IPAddress {
     /// Whether the address is outside the public internet (RFC 6890).
     ///
     /// These are loopback, private, shared, documentation, multicast and reserved addresses, and link-local addresses,
-    /// at which clouds provide credentials for machines.
+    /// at which cloud platforms provide credentials to virtual machines.
     var isSpecial: Bool {
         if bytes.count == 4 { return Self.isSpecial4(bytes) }
         // The prefix 64:ff9b::/96 translates to IPv4 addresses (RFC 6052).
@@ -35,7 +35,7 @@ extension IPAddress {
         switch (bytes[0], bytes[1], bytes[2]) {
         case (0, _, _), (10, _, _), (127, _, _), (224..., _, _): true
         case (100, 64...127, _), (169, 254, _), (172, 16...31, _), (192, 168, _), (198, 18...19, _): true
-        // The address at which Azure provides services to its machines.
+        // The address at which Azure provides services to its virtual machines.
         case (168, 63, 129): bytes[3] == 16
         case (192, 0, 0), (192, 0, 2), (192, 88, 99), (198, 51, 100), (203, 0, 113): true
         default: false
@@ -43,7 +43,7 @@ extension IPAddress {
     }
 
     private static func isSpecial6(_ bytes: [UInt8]) -> Bool {
-        // Only 2000::/3 of the other addresses is in use.
+        // 2000::/3 is the only other range that is in use.
         if bytes[0] & 0xE0 != 0x20 { return true }
         // 2001::/23 (with Teredo), 2001:db8::/32, 2002::/16 (6to4, which embeds any IPv4 address), 3fff::/20.
         if bytes[0] == 0x20, bytes[1] == 0x01, bytes[2] < 2 { return true }

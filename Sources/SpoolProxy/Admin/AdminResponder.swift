@@ -40,7 +40,7 @@ struct AdminResponder: Sendable {
             try PageRequestRules.check(request)
             return try Self.response(json: try await cache.storedResources().map(MediaReport.init))
         case "":
-            // The links of the live page are relative to this folder.
+            // The links on the live page are relative to `.spool/`.
             return Response(ResponseHead(308, [.location: ".spool/"]))
         default: throw RequestFailure(404, "page not found")
         }

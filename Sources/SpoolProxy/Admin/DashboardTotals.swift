@@ -4,7 +4,7 @@ import Spool
 
 /// The counts since the server started, as the live page shows them.
 struct DashboardTotals: Encodable, Sendable, Equatable {
-    /// The number of stored bytes, and their maximum, or `null` if there is no limit.
+    /// The number of stored bytes, and the capacity, which is `null` if there is no limit.
     var storedBytes: Int64
     @EncodedAsNull var capacityBytes: Int64?
     /// The number of stored files.

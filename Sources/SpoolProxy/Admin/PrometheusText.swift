@@ -3,7 +3,7 @@ import Spool
 
 /// Metrics in the text format of Prometheus, version 0.0.4.
 ///
-/// All names start with `spool_` and end with the unit. Names of counters end with `_total`.
+/// All names start with `spool_` and include the unit, if there is one. Names of counters end with `_total`.
 struct PrometheusText {
     enum Kind: String { case counter, gauge, histogram }
 
@@ -22,7 +22,8 @@ struct PrometheusText {
 
     /// Adds a histogram.
     ///
-    /// - Parameter histogram: The number of values between each upper bound and the previous one.
+    /// - Parameter histogram: The upper bound of each bucket, and the number of values between the previous bound and
+    ///   this one.
     mutating func add(
         _ name: String, histogram: [(bound: Double, count: Int)], total: Int, sum: Double, _ labels: String = ""
     ) {
@@ -86,7 +87,8 @@ extension PrometheusText {
         add("spool_evictions_total", .counter, activity.counts.evictions)
         add("spool_evicted_bytes_total", .counter, activity.counts.evictedBytes)
         add("spool_retries_total", .counter, activity.counts.retries)
-        // Every code is printed from the start, because the calculation of a rate needs a zero before the first error.
+        // Every code is included from the start, because a rate can be calculated only if a zero precedes the first
+        // error.
         for code in CacheError.Code.allCases {
             add("spool_errors_total", .counter, activity.counts.errors[code] ?? 0, "code=\"\(code)\"")
         }

@@ -2,7 +2,7 @@
 package import Foundation
 import Synchronization
 
-/// The changes that the operator may make on the live page, and the settings that it shows.
+/// The changes that the operator may make on the live page, and the settings that the page shows.
 package struct OperatorSettings: Sendable {
     /// A setting of the server or the cache.
     package struct Setting: Encodable, Sendable, Hashable {
@@ -40,7 +40,7 @@ package struct OperatorSettings: Sendable {
         package var editable: Bool
         /// The allowed values, or `null` if other values are also allowed.
         @EncodedAsNull package var choices: [String]?
-        /// The option of the command line that sets it, such as `--capacity`, or `null` if there is none.
+        /// The command-line option for the setting, such as `--capacity`, or `null` if there is none.
         @EncodedAsNull package var option: String?
 
         /// Creates a setting.
@@ -87,7 +87,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
     /// The token itself. Do not log it.
     package let text: String
 
-    /// A placeholder for the token, so that no message contains it.
+    /// A placeholder, so that messages never contain the token itself.
     package var description: String { "(operator's token)" }
 
     /// Creates a random token.
@@ -108,8 +108,8 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
         self.text = text
     }
 
-    /// Returns the token in a file. If there is no valid token, this creates the file with a new one, which only its
-    /// owner can read.
+    /// Returns the token in a file. If the file is missing or contains no valid token, it is created again with a new
+    /// token. Only the file's owner can read it.
     ///
     /// - Throws: An error from the file system.
     package static func stored(in file: URL) throws -> OperatorToken {

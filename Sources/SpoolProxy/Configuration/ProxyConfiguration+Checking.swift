@@ -66,7 +66,7 @@ extension ProxyConfiguration {
     /// Returns the configuration of a transport with this server's access control.
     ///
     /// Use it to create the transport of the cache, because the server cannot control the connections of another
-    /// transport:
+    /// transport. With the returned configuration:
     /// - Connections to the server's own ports are not opened.
     /// - If other machines can reach the server, connections are opened only to addresses on the internet.
     /// - With ``allowedHosts``, redirects to other hosts are not followed.
@@ -95,7 +95,7 @@ extension ProxyConfiguration {
 
     /// Sets the options of a cache that a server with this configuration requires.
     ///
-    /// Error responses of origins are forwarded immediately. With an ``origin``, clients follow redirects themselves,
+    /// Error responses from origins are forwarded immediately. With an ``origin``, clients follow redirects themselves,
     /// and responses with any status are stored if HTTP allows it.
     ///
     /// ```swift

@@ -3,7 +3,7 @@ public import Foundation
 package import HTTPTypes
 public import Logging
 
-/// The configuration of a ``ProxyServer``: its address, its access control, and the origins that it may request.
+/// The configuration of a ``ProxyServer``: its address, its access control, and the origins that it may access.
 public struct ProxyConfiguration: Sendable {
     /// The IP address to listen on, or `localhost`. The default is 127.0.0.1. An address that other machines can reach
     /// requires a ``token``.
@@ -26,30 +26,31 @@ public struct ProxyConfiguration: Sendable {
     public var allowsUnauthenticatedClients = false
     /// The accepted host names of the server, in addition to `localhost` and IP addresses.
     ///
-    /// Requests for other hosts are rejected, so that no page can reach the server with its own host name. The default
-    /// is empty.
+    /// Requests for other hosts are rejected, so that a web page cannot reach the server through the page's own host
+    /// name. The default is empty.
     public var serverNames: [String] = []
     /// The allowed origins, such as `example.com`, `*.example.com` or `example.com:8080`.
     ///
-    /// The default is empty. All origins on the internet are then allowed, and clients on this machine may request any
+    /// The default is empty. All origins on the internet are then allowed, and clients on this machine may access any
     /// origin.
     public var allowedHosts: [String] = []
     /// The load balancers that identify the clients of their connections or requests: IP addresses, or blocks such as
     /// `10.0.0.0/8`. The default is empty.
     ///
-    /// That client, instead of the load balancer, is used for limits, access control and the log. It is the last
+    /// Limits, access control and the log then use that client instead of the load balancer. The client is the last
     /// node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is not a trusted proxy. The fields are ignored in
     /// requests from other addresses. With ``usesProxyProtocol``, a header at the start of the connection identifies
     /// the client instead.
     ///
-    /// The server counts as reachable from other machines, even if it listens on 127.0.0.1. It therefore requires a
-    /// ``token``, unless ``allowsUnauthenticatedClients`` is set.
+    /// With trusted proxies, the server counts as reachable from other machines, even if it listens on 127.0.0.1. It
+    /// therefore requires a ``token``, unless ``allowsUnauthenticatedClients`` is set.
     public var trustedProxies: [String] = []
     /// Whether connections from ``trustedProxies`` start with a header of HAProxy's PROXY protocol, version 1 or 2. The
     /// default is `false`.
     ///
-    /// If a connection from a trusted proxy has no such header, or a connection from another address has one, it is
-    /// closed. The property requires ``trustedProxies``, and does not apply to the ``admin`` address.
+    /// A connection from a trusted proxy is closed if it does not start with such a header. A connection from another
+    /// address is closed if it does. The property requires ``trustedProxies``, and does not apply to the ``admin``
+    /// address.
     public var usesProxyProtocol = false
     /// The origins of web pages that may read responses, such as `https://player.example`, for
     /// `Access-Control-Allow-Origin`. The default is empty.
@@ -58,9 +59,9 @@ public struct ProxyConfiguration: Sendable {
     public var admin: (host: String, port: Int)?
     /// The name of the server in `Cache-Status`, to distinguish nodes. The default is `nil`.
     public var nodeName: String?
-    /// Whether the server respects the `Cache-Control` of requests, with which clients can bypass the cache.
+    /// Whether the server respects the `Cache-Control` field of requests, with which clients can bypass the cache.
     ///
-    /// The default, `nil`, respects it only with an ``origin``.
+    /// With the default, `nil`, the server respects the field only if it has an ``origin``.
     public var honorsClientCacheControl: Bool?
     /// A file to which the server writes a line of JSON for each request, without queries. The default is `nil`.
     public var accessLog: URL?
@@ -68,12 +69,12 @@ public struct ProxyConfiguration: Sendable {
     public var limits = ProxyLimits()
     /// The number of threads that serve connections. The default, 0, uses one for each core.
     public var threadCount = 0
-    /// Whether the server starts to listen when the first URL is requested from it. The default is `false`. It cannot
-    /// be combined with an ``admin`` address.
+    /// Whether the server starts listening when the app first gets a URL from it. The default is `false`. The setting
+    /// cannot be combined with an ``admin`` address.
     public var startsOnDemand = false
     /// Whether a response waits for an unavailable origin as long as its client waits, instead of failing.
     ///
-    /// It is for players that do not retry after an error or a late response.
+    /// Use it for players that do not retry after an error or a late response.
     var waitsForOrigin = false
     /// The maximum peak bit rate of listed HLS variants, in bits per second. The default, `nil`, lists all variants.
     ///
@@ -87,7 +88,8 @@ public struct ProxyConfiguration: Sendable {
     public var cachesKeys = true
     /// A separate address on 127.0.0.1 for the operator's commands, with its secret. The default is `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
-    /// The operator's token, and the settings that the live page shows. The default, `nil`, allows no changes.
+    /// The operator's token, and the settings that the live page shows. With the default, `nil`, the page cannot change
+    /// anything.
     package var operatorSettings: OperatorSettings?
     /// The ports of the server, which are known once it is listening.
     let serverPorts = ServerPorts()
@@ -100,7 +102,7 @@ public struct ProxyConfiguration: Sendable {
     public init() {}
 }
 
-/// The limits of a server for its clients, in bytes, time and connections.
+/// The limits that a server applies to its clients: the size of headers, times, and numbers of connections.
 public struct ProxyLimits: Sendable, Hashable {
     /// The maximum size of a request's first line and headers, in bytes. The default is 32 KiB.
     ///
@@ -115,7 +117,7 @@ public struct ProxyLimits: Sendable, Hashable {
     /// body bytes. The connection is then closed. The default is 60 seconds.
     ///
     /// Time in which the client waits for the origin is not counted. A client on this machine, such as a paused player,
-    /// may pause for any time.
+    /// may pause for any length of time.
     public var sendTimeout = Duration.seconds(60)
     /// The maximum time until a response starts. The default is 60 seconds, because some origins transcode first.
     ///
@@ -128,7 +130,7 @@ public struct ProxyLimits: Sendable, Hashable {
     /// The maximum number of connections. The default is 20,000. Further connections get 503.
     public var maximumConnections = 20_000
     /// The maximum number of connections from one client on another machine. The default is 256. Further connections
-    /// get 503. It must be at least 1.
+    /// get 503. The limit must be at least 1.
     ///
     /// IPv6 addresses with the same first 64 bits count as one client. If header fields from one of the
     /// ``ProxyConfiguration/trustedProxies`` identify the client, its concurrent requests are limited instead of its

@@ -20,7 +20,7 @@ struct DashboardAPI: Sendable {
 
     let feed: DashboardFeed
     let actions: OperatorActions
-    /// Whether the server plays the media of all origins at this address.
+    /// Whether the server provides the media of all origins at this address.
     let playsMedia: Bool
     private let durations = KnownDurations()
 
@@ -152,7 +152,7 @@ struct DashboardAPI: Sendable {
 
     /// Returns the path of a resource at this server, relative to the page.
     private static func mediaURL(of media: StoredResource) -> String? {
-        guard let url = try? OriginURL(media.redactedURL) else { return nil }  // Other schemes have no path here.
+        guard let url = try? OriginURL(media.redactedURL) else { return nil }  // Other schemes have no path.
         return ".." + ForwardAddress.requestTarget(for: url)
     }
 

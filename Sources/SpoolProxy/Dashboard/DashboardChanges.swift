@@ -10,7 +10,7 @@ struct DashboardChanges {
     private let cache: MediaCache
     private var library: DashboardLibrary?
     private(set) var fileCount = 0
-    /// The number of the last log entry, and of the last evicted range, in an update.
+    /// The numbers of the last log entry and of the last evicted range that were in an update.
     private(set) var lastEntry: Int
     private var lastEviction: Int
     /// The number of updates since the catalog was read.
@@ -20,7 +20,8 @@ struct DashboardChanges {
     private var lastServedBytes: Int64 = -1
     private var rates = TransferRates()
 
-    /// The numbers of updates after which the catalog is read, after a change and without one.
+    /// The minimum and the maximum number of updates between two reads of the catalog. The maximum applies if nothing
+    /// has changed.
     private static let (shortestAge, longestAge) = (5, 50)
     /// The maximum number of records to read.
     static let recordLimit = 5000
@@ -33,7 +34,7 @@ struct DashboardChanges {
         lastEviction = cache.traffic.lastIDs.eviction
     }
 
-    /// Reads the catalog, if something has changed, and the open resources.
+    /// Reads the open resources and, if something may have changed, the catalog.
     mutating func read(changeCount: Int, _ activity: CacheActivity) async {
         age += 1
         let served = cache.statistics.bytesServed
@@ -64,7 +65,7 @@ struct DashboardChanges {
         return stored
     }
 
-    /// Returns the first entries of a list, in their order. If there are too many, active entries precede others.
+    /// Returns the first entries of a list, in their order. If there are more than `limit`, active entries come first.
     private static func first<Entry>(_ limit: Int, of entries: [Entry], isActive: (Entry) -> Bool) -> [Entry] {
         guard entries.count > limit else { return entries }
         return Array((entries.filter(isActive) + entries.filter { !isActive($0) }).prefix(limit))

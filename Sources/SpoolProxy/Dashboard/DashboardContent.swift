@@ -13,7 +13,7 @@ struct DashboardContent: Sendable {
 
     /// Returns a response that contains a resource, or the requested range of it.
     ///
-    /// A request for several ranges gets all bytes (RFC 9110 §14.2).
+    /// The response to a request for several ranges contains all bytes (RFC 9110 §14.2).
     ///
     /// - Throws: `RequestFailure` with status 404, or 409 for a stream or an incomplete resource. `CacheError` if the
     ///   catalog can't be read.
@@ -61,7 +61,7 @@ struct DashboardContent: Sendable {
             .acceptRanges: "bytes",
         ]
         fields[.contentDisposition] = attachment(named: media.redactedURL)
-        // Content of an origin must not become a page of this server.
+        // Content from an origin must not become a page of this server.
         fields[.contentSecurityPolicy] = "sandbox"
         // A browser resumes an interrupted download only if it can recognize the version.
         if let tag = validator.entityTag { fields[.eTag] = tag.text }

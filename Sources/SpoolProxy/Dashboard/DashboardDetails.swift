@@ -3,7 +3,7 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// One stored resource, with the facts that the list does not contain.
+/// One stored resource, with the details that the list does not contain.
 struct DashboardDetails: Encodable, Sendable {
     private enum CodingKeys: String, CodingKey {
         case validator, headers, freshness, parts, mediaURL, duration, requests, waits
@@ -56,7 +56,7 @@ struct DashboardDetails: Encodable, Sendable {
 
     /// Returns the header fields that contain neither credentials nor URLs.
     ///
-    /// Other fields may have any content, such as a signed URL. Therefore, only these are shown.
+    /// Other fields may contain anything, such as a signed URL. Therefore, they are not shown.
     static func headers(_ fields: HTTPFields) -> [String: String] {
         var headers: [String: String] = [:]
         for field in fields where shownFields.contains(field.name.canonicalName) {

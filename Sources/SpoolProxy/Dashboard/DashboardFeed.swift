@@ -7,13 +7,13 @@ import Synchronization
 /// The source of all data of the live pages: the log, the history, and the streams of events.
 ///
 /// The difference since the last message is computed once for all pages, at most five times a second, and only while a
-/// page is open. Meanwhile, no lock of the cache is held. The feed does not change the cache.
+/// page is open. No lock of the cache is held during the computation. The feed does not change the cache.
 final class DashboardFeed: Sendable {
     private struct Client {
         let queue: EventClient
         /// The network of the client; see ``ProxyClient/network``.
         let network: String
-        /// The last entry that the page has received, or `nil` after its first update.
+        /// The last log entry that the page had received when it connected, or `nil` after its first update.
         var resumesAfter: Int?
         /// The time of the last message.
         var lastMessage: Duration
@@ -32,8 +32,8 @@ final class DashboardFeed: Sendable {
         var updates: Task<Void, Never>?
         var isEnded = false
 
-        /// Removes and returns the oldest stream of the network that has the most streams, before a stream of another
-        /// client is added.
+        /// Removes and returns the oldest stream of the network that has the most streams. Called before another
+        /// client's stream is added.
         mutating func takeOldest(before network: String) -> EventClient? {
             var counts: [String: Int] = [:]
             for client in clients.values { counts[client.network, default: 0] += 1 }
@@ -77,7 +77,7 @@ final class DashboardFeed: Sendable {
 
     // MARK: - Lifecycle
 
-    /// Starts to record the log and the history. Further calls have no effect.
+    /// Starts recording the log and the history. Further calls have no effect.
     func start() {
         let isFirst = state.withLock { state in
             guard state.tasks == nil, !state.isEnded else { return false }
@@ -142,7 +142,7 @@ final class DashboardFeed: Sendable {
     // MARK: - History
 
     private func recordHistory() async {
-        while (try? await clock.sleep(for: DashboardHistory.interval)) != nil {  // It fails only if it is cancelled.
+        while (try? await clock.sleep(for: DashboardHistory.interval)) != nil {  // Fails only on cancellation.
             let sums = sums
             let time = now()
             collectWaits()
@@ -191,7 +191,7 @@ final class DashboardFeed: Sendable {
         let (newest, oldest) = state.withLock { ($0.log.nextID - 1, $0.log.firstID) }
         // The first request of a page has the identifier 0.
         let entry = lastID == nil || lastID == "0" ? 0 : EventIdentifier(lastID ?? "").flatMap { entryNumber(of: $0) }
-        // Entries of an earlier run of the server are unknown, so the page must load everything again.
+        // Entries from an earlier run of the server are unknown, so the page must load everything again.
         let known = entry.flatMap { (0...newest).contains($0) ? $0 : nil }
         let hello = DashboardHello(
             version: SpoolVersion.current, started: started, lastID: newest,
@@ -276,11 +276,11 @@ final class DashboardFeed: Sendable {
             if let after = client.resumesAfter {
                 var own = current
                 own.log = log.after(after)
-                // Its values can always be encoded.
+                // An update can always be encoded.
                 message = try? ServerSentEvent.message("update", own, id: text(ofID: own.log.last?.id ?? lastID))
             } else if let update {
                 if shared == nil {
-                    // Its values can always be encoded.
+                    // An update can always be encoded.
                     shared = try? ServerSentEvent.message("update", update, id: text(ofID: lastID))
                 }
                 message = shared

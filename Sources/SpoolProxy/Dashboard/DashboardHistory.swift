@@ -34,7 +34,7 @@ struct DashboardHistory: Sendable {
 
     private(set) var samples: [Sample] = []
     private var last: Sums
-    /// The day of the last sample, in whole days, and the saved bytes at its start.
+    /// The number of the day of the last sample, and the saved bytes at the start of that day.
     private var day: (number: Int, savedBytes: Int64)
 
     init(_ sums: Sums, at time: Date) {

@@ -46,7 +46,7 @@ struct DashboardLibrary: Sendable {
 
     /// Updates the stored ranges of open resources, which the catalog may not contain yet.
     ///
-    /// - Returns: Whether one of them is not in the catalog's records.
+    /// - Returns: Whether the catalog's records do not contain one of the open resources.
     @discardableResult
     mutating func update(open: [OpenContents]) -> Bool {
         var lacksRecord = false
@@ -84,7 +84,7 @@ struct DashboardLibrary: Sendable {
             taken.append(resource)
         }
         changed.removeFirst(count)
-        // A key that was removed and then stored again is a change.
+        // A resource that was removed and then stored again is reported as changed.
         return (taken, removed.filter { resources[$0] == nil }.map(\.hash))
     }
 

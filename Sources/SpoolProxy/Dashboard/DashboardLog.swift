@@ -69,7 +69,7 @@ struct DashboardLogEntry: Encodable, Sendable {
         _range = EncodedAsNull(wrappedValue: [wait.offset, nil])
     }
 
-    /// Creates the entry of a preload that was cancelled because its resource is removed.
+    /// Creates the entry for a preload that was cancelled because its resource is being removed.
     init(cancelledPreload url: String, _ key: CacheKey, id: Int, at time: Date) {
         (self.id, self.time, self.url, kind) = (id, time, url, "preloadCancelled")
         message = "the preload was cancelled, because the resource is removed"

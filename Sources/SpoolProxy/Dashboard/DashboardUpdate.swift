@@ -20,14 +20,14 @@ struct DashboardEnd: Encodable, Sendable {
     /// A sentence that states why the stream ends.
     var reason: String
 
-    /// The end of a stream because too many streams are open.
+    /// The message for a stream that ends because too many streams are open.
     static let limit = DashboardEnd(
         reason: "too many live pages are open; the limit is \(DashboardFeed.clientLimit)")
 }
 
 /// The identifier of an event: the run of the server, and the number of a log entry.
 ///
-/// The numbers start again when the server restarts, so the run distinguishes them.
+/// The numbers start again when the server restarts, so only the run makes an identifier unique.
 struct EventIdentifier: Sendable, Hashable, CustomStringConvertible {
     var run: String
     var entry: Int
@@ -89,11 +89,11 @@ struct DashboardUpdate: Encodable, Sendable {
 
     var time: Date
     var totals: DashboardTotals
-    /// The running requests to origins. If there are too many, those that are receiving bytes are first.
+    /// The running requests to origins. If there are too many to report, those that are receiving bytes come first.
     var transfers: [Transfer]
     /// The number of running requests to origins.
     var transferCount: Int
-    /// The open readers. If there are too many, those that are not waiting are first.
+    /// The open readers. If there are too many to report, those that are not waiting come first.
     var readers: [Reader]
     /// The number of open readers that are waiting for bytes.
     var waitingCount: Int

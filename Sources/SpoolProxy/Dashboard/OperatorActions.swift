@@ -23,9 +23,9 @@ struct OperatorActions: Sendable {
                 let container = try decoder.singleValueContainer()
                 if container.decodeNil() {
                     self = .none
-                } else if let number = try? container.decode(Int64.self) {  // It may be text.
+                } else if let number = try? container.decode(Int64.self) {  // The value may be text.
                     self = .number(number)
-                } else if let list = try? container.decode([String].self) {  // It may be text.
+                } else if let list = try? container.decode([String].self) {  // The value may be text.
                     self = .list(list)
                 } else {
                     self = .text(try container.decode(String.self))
@@ -52,7 +52,7 @@ struct OperatorActions: Sendable {
         var prefix: String?
         var tag: String?
         var name: String?
-        /// `nil` if the request has no value, and ``Value/none`` if the value is `null`.
+        /// The value. It is `nil` if the request does not contain one, and ``Value/none`` if it is `null`.
         var value: Value?
 
         /// Decodes a change.
@@ -219,7 +219,7 @@ struct OperatorActions: Sendable {
                     guard let source = cancelled.first else {
                         throw CacheError(.notStored, "nothing is stored under this key")
                     }
-                    // Its first bytes may not have a record yet.
+                    // The first bytes of the preload may not have a record yet.
                     try await cache.remove(key)
                     results.results.append(
                         Result(key: text, url: source.redactedURL, ok: true, message: "the preload was cancelled"))

@@ -6,7 +6,7 @@
 struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value
-        /// The bytes of the key and the value.
+        /// The size of the key and the value, in bytes.
         var bytes: UInt32
     }
 

@@ -9,7 +9,8 @@ import SpoolStorage
 import SpoolStreams
 import Synchronization
 
-/// The responder for requests that bypass the cache: it forwards them to their origin, and returns its responses.
+/// The responder for requests that bypass the cache: it forwards them to their origin, and returns the origin's
+/// responses.
 struct BypassResponder: Sendable {
     let cache: MediaCache
     let configuration: ProxyConfiguration
@@ -20,7 +21,7 @@ struct BypassResponder: Sendable {
     /// The minimum time limit for the origin's response to a safe request.
     private static let time = Duration.seconds(30)
 
-    /// Forwards a request. The cache then does not use the resources that the request may have changed (RFC 9111 §4.4).
+    /// Forwards a request, and invalidates the stored resources that it may have changed (RFC 9111 §4.4).
     ///
     /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
     /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
@@ -36,8 +37,8 @@ struct BypassResponder: Sendable {
 
     /// Forwards a request.
     ///
-    /// The limit for a safe request without a body is the configured one, but at least ``time``. This includes
-    /// AVPlayer, because nothing is stored that a retry could use. Other requests may have effects that take longer, so
+    /// The limit for a safe request without a body is the configured one, but at least ``time``. This also applies to
+    /// AVPlayer, because a retry would not find a stored response. Other requests may have effects that take longer, so
     /// only the transport limits their time.
     ///
     /// - Parameter hold: See ``respond(to:_:body:hold:)``.
@@ -164,7 +165,7 @@ struct BypassResponder: Sendable {
 final class BypassedResources: Sendable {
     private let known = Mutex(BoundedTable<Int, Int64>(count: limit))
     private static let limit = 4096
-    /// The number of seconds after which the cache is tried again for a resource.
+    /// The time for which a resource bypasses the cache, in seconds.
     private static let time: Int64 = 120
 
     /// Returns whether requests for a resource bypass the cache at the given time, in seconds since 1970.

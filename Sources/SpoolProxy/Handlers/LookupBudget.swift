@@ -7,7 +7,7 @@ struct LookupBudget {
         /// The maximum number of files to look up, such as segments and playlists. It is enough for a day of one-second
         /// segments in two representations.
         var lookups = 200_000
-        /// The maximum number of bytes in URLs to look up and in playlists to read.
+        /// The maximum total size of the URLs to look up and the playlists to read, in bytes.
         var bytes = 64 << 20
         /// The maximum time. A manifest must be sent within 10 seconds.
         var time = Duration.seconds(4)
@@ -30,7 +30,7 @@ struct LookupBudget {
     /// Takes one lookup, or one piece of a playlist, from the budget.
     ///
     /// - Parameter bytes: The number of bytes in the URL or the piece.
-    /// - Returns: Whether the budget allows it. After the first rejection, the budget rejects everything.
+    /// - Returns: Whether the budget allows the lookup. After the first rejection, the budget rejects everything.
     /// - Throws: `CancellationError` if the task is cancelled, because its client has disconnected or the server is
     ///   shutting down.
     mutating func takes(_ bytes: Int) throws(CancellationError) -> Bool {

@@ -10,9 +10,9 @@ import Synchronization
 /// The responder for HLS playlists and MPDs. It changes their references so that they point to the server.
 ///
 /// A manifest is recognized by its first bytes. If these bytes are late, its type or its path must identify it. It is
-/// fetched completely, parsed once, rewritten, and sent with its own length and entity tag. A live manifest is stored
-/// no longer than the time after which a player requests it again. The rewritten bytes of a large manifest that does
-/// not change are remembered.
+/// fetched completely, parsed once, and rewritten. The result is sent with its own length and entity tag. A live
+/// manifest is stored only until players request it again. The rewritten bytes of a large manifest that does not change
+/// are remembered.
 struct ManifestResponder: Sendable {
     /// A manifest, ready to be sent.
     struct Manifest: Sendable {
@@ -47,7 +47,7 @@ struct ManifestResponder: Sendable {
         let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response, at: call.url) else { return nil }
         if ResourceVersion.isCompressed(response.fields), Self.indicatesManifest(response.fields, at: call.url) {
-            // The origin ignored the requested encoding. It is not known whether the playlist is live.
+            // The origin ignored the requested encoding. A compressed playlist is not parsed, so it may be live.
             await limit(.none, of: media)
             return nil
         }
@@ -88,21 +88,21 @@ struct ManifestResponder: Sendable {
         (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
     }
 
-    /// Returns whether a version may be a manifest, as far as the server knows without reading it.
+    /// Returns whether a version may be a manifest. This does not read the version.
     func mayBeManifest(_ response: StoredResponse, of media: MediaResource, at url: OriginURL) -> Bool {
         guard response.status == 200, Self.mayBeManifest(response, at: url) else { return false }
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
     }
 
-    /// The maximum size of manifests rewritten on the threads that serve players, in bytes. A larger one would delay
+    /// The maximum size of manifests rewritten on the threads that serve players, in bytes. Larger ones would delay
     /// players.
     private static let quickBytes = 256 << 10
 
-    /// The maximum size of small media, in bytes. Its first bytes are read even if they are not requested, or if the
-    /// type is that of a segment.
+    /// The maximum size of small media, in bytes. The first bytes of small media are read even if they are not
+    /// requested, or if the type is that of a segment.
     private static let smallBytes: Int64 = 256 << 10
 
-    /// Returns whether the type or the path, and the length, allow a manifest.
+    /// Returns whether a resource with this type, path and length may be a manifest.
     private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
@@ -147,7 +147,7 @@ struct ManifestResponder: Sendable {
         _ media: MediaResource, _ response: StoredResponse, within limit: Duration?
     ) async throws -> ManifestKind?? {
         var prefix: [UInt8] = []
-        // If another version has replaced it, these bytes only determine the kind; see ``reader(of:in:)``.
+        // If another version has become current, these bytes only determine the kind; see ``reader(of:in:)``.
         let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
         defer { reader.cancel() }
         var next: MediaChunk?
@@ -186,11 +186,12 @@ struct ManifestResponder: Sendable {
 
     /// Returns the remembered result of rewriting the same bytes, and records what they contain for later requests.
     private func earlierResult(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
-        // An operator's command receives the origin's bytes. Variables of another playlist may change.
+        // An operator's command receives the origin's bytes. If the playlist imports variables, their values may have
+        // changed.
         guard !call.isForOperator, knowledge.variables(for: call.url).isEmpty,
             let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
         else { return nil }
-        // If its URLs were forgotten, it is parsed again.
+        // If the URLs of its files were forgotten, the manifest is parsed again.
         if let tag = entry.membersTag, !knowledge.hasMembers(of: received.key, tag: tag) { return nil }
         // Without its origin, a player must not choose a representation that is not stored.
         if entry.kind == .dash, await !offline.isReachable(call.url, call.fields, at: date.second) { return nil }
@@ -279,7 +280,7 @@ struct ManifestResponder: Sendable {
         let isFromStore: Bool
     }
 
-    /// Filters and rewrites a playlist, and records its facts about later requests.
+    /// Filters and rewrites a playlist, and records what it contains about later requests.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func playlist(
@@ -314,7 +315,7 @@ struct ManifestResponder: Sendable {
             membersTag: tag)
     }
 
-    /// Filters and rewrites an MPD, and records its facts about later requests.
+    /// Filters and rewrites an MPD, and records what it contains about later requests.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func mpd(_ received: Received, _ call: OutgoingRequest) async throws -> Rewritten {
@@ -387,14 +388,14 @@ struct ManifestResponder: Sendable {
         switch cache.freshness {
         case .http:
             // Regardless of the lifetime, this also disables stale-while-revalidate and stale-if-error.
-            try? await media.limitUse(until: then)  // It fails when the server closes its cache.
+            try? await media.limitUse(until: then)  // Fails if the cache is closed.
         case .revalidate: return
         case .immutable: _ = try? await media.remove()  // If it fails, the next request removes it.
         }
     }
 }
 
-/// A recorder of the other origins that a manifest references.
+/// A recorder of the origins, other than its own, that a manifest references.
 private final class NamedOrigins {
     /// The first URL of each other origin that is recorded.
     private(set) var urls: [OriginURL] = []

@@ -24,7 +24,7 @@ struct MediaOpener: Sendable {
 
     /// Opens a reader and waits for the headers of its version.
     ///
-    /// - Parameter known: What an earlier reader of the same request has opened, or `nil`.
+    /// - Parameter known: The result of an earlier call for the same request, or `nil`.
     /// - Throws: `CacheError` with code `.resourceChanged` if another request's response has replaced the version of
     ///   `known`, and the errors of ``MediaReader/response()``.
     func open(_ range: MediaRange, of known: Opened?) async throws -> Opened {
@@ -61,7 +61,7 @@ struct MediaOpener: Sendable {
 
     /// Returns whether the client may receive a response that was requested for another client.
     ///
-    /// Another version may have replaced the one that the client may share. The response to an abandoned request is
+    /// The version that the client may share may have been replaced by another. The response to an abandoned request is
     /// used if it may be stored and has no cookies, because no other client receives it.
     private func isForClient(_ response: StoredResponse, of media: MediaResource) -> Bool {
         !media.usesOthersResponse || media.joinsTransfer && response.isStored && !response.dropsCookies

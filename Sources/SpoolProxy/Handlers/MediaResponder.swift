@@ -121,7 +121,7 @@ struct MediaResponder: Sendable {
 
     // MARK: - Requests
 
-    /// Returns the freshness that the client demands, if it may demand one.
+    /// Returns the freshness that the client demands. Without permission to bypass the cache, it demands nothing.
     private func demand(of request: RequestHead) -> FreshnessDemand {
         guard configuration.followsRequestDirectives else { return FreshnessDemand() }
         return FreshnessDemand(fields: request.fields.all)
@@ -133,7 +133,8 @@ struct MediaResponder: Sendable {
         call.isForOperator && request.fields["priority"] == "u=7" ? .preload : .playback
     }
 
-    /// Returns the range to open a reader for. If several are requested, it is the first, whose headers apply to all.
+    /// Returns the range to open a reader for. If several ranges are requested, the first one is returned, because the
+    /// headers are the same for all of them.
     private func range(of request: RequestHead) -> MediaRange {
         guard request.method == .get, let first = RangeHeader(fields: request.fields.all)?.specifiers.first else {
             return .all
@@ -237,12 +238,12 @@ struct MediaResponder: Sendable {
             // No client is waiting for the result, so errors are ignored.
             guard let late = try? await opening.value else { return }
             // This limits the time for which a live playlist is used.
-            _ = try? await manifests.manifest(of: late.media, late.head, for: request, call)  // As above.
+            _ = try? await manifests.manifest(of: late.media, late.head, for: request, call)  // Errors are ignored.
         }
     }
 
-    /// Returns a request for whose manifest the server writes URLs that refer to the stream's cookies, if there are
-    /// any.
+    /// Returns a request with a prefix that refers to the stream's cookies, if there are any. The URLs in a rewritten
+    /// manifest include the prefix.
     private func leadingToCookies(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
         guard !call.isForOperator, let cookies = call.cookies, !cookies.isEmpty else { return call }
         var call = call
@@ -306,7 +307,7 @@ struct MediaResponder: Sendable {
         do {
             passed = try await passing.pass(request, call, body: nil, hold: hold)
         } catch let failure as RequestFailure {
-            // The stored response may be used after an error, as in the response to a `GET`.
+            // As for a `GET`, the stored response may be usable after an error.
             guard try await media.mayBeUsedAfterError() else { throw failure }
             return nil
         }

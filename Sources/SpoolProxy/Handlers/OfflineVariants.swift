@@ -7,8 +7,8 @@ import Synchronization
 
 /// The variants of a master playlist, and the representations of an MPD, that can be played without their origin.
 ///
-/// These are the ones that are completely stored or, if there are none, those that are partly stored. A download
-/// contains only one of several variants, and a player that is offline must not choose another. While the origin can be
+/// These are the completely stored variants or, if there are none, the partly stored variants. A download contains only
+/// one of several variants, and a player that is offline must not choose another variant. While the origin can be
 /// reached, all variants are listed.
 final class OfflineVariants: Sendable {
     private enum Extent { case none, part, whole }
@@ -114,7 +114,7 @@ final class OfflineVariants: Sendable {
     private func filtered(
         _ document: DASHDocument, _ call: OutgoingRequest, at second: Int64
     ) async throws -> DASHDocument {
-        // Without its origin, a live stream or one with too many entries cannot be played.
+        // A live stream, or a stream with too many entries, cannot be played without its origin.
         guard let presentation = try? document.presentation(),
             presentation.periods.contains(where: { $0.sets.contains { $0.representations.count > 1 } })
         else { return document }
@@ -139,7 +139,7 @@ final class OfflineVariants: Sendable {
         return document
     }
 
-    /// Returns how much of a representation is stored.
+    /// Returns whether a representation is stored completely, partly or not at all.
     ///
     /// When the budget is used up, a representation without a missing file so far counts as whole. A representation
     /// that has not been examined counts as partly stored. Therefore, it stays listed unless another one in its set is
@@ -156,7 +156,7 @@ final class OfflineVariants: Sendable {
                     let record = try? await cache.media(for: source).storedResource()  // An error counts as missing.
                 else { return hasSegment ? .start : .none }
                 let isThere = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete
-                // The first bytes of a file that has all segments count as a start.
+                // If one file contains all segments, its first bytes count as the start of the representation.
                 let isBegun = file.isSegment && file.byteRange == nil && record.storedRanges.contains(0)
                 guard isThere else { return hasSegment || isBegun ? .start : .none }
                 isAnyStored = true
@@ -168,8 +168,8 @@ final class OfflineVariants: Sendable {
         return hasSegment ? .whole : .none
     }
 
-    /// Returns how much of a variant is stored. If the budget is used up, the same rules apply as for a representation
-    /// of an MPD.
+    /// Returns whether a variant is stored completely, partly or not at all. If the budget is used up, the same rules
+    /// apply as for a representation of an MPD.
     private func extent(
         of media: MediaResource, at url: OriginURL, _ call: OutgoingRequest, _ master: HLSPlaylist,
         _ budget: inout LookupBudget
@@ -224,7 +224,7 @@ final class OfflineVariants: Sendable {
             self.note(isReached, for: origin, at: second)
             return isReached
         }
-        // It fails if the client has closed the connection, so that the result is not needed.
+        // This fails only if the client has closed the connection, and then the result is not needed.
         switch try? await TimeLimit.run(within: Self.patience, on: clock, check) {
         case .value(let isReached): return isReached
         case .late(let check):

@@ -6,9 +6,9 @@ import Synchronization
 
 /// The cookies set by origins for files that clients request by the origin's URL.
 ///
-/// Requests for the same URL with the same header fields have the same cookies. An origin can't distinguish their
-/// clients, because it does not receive cookies from clients. The files of a stream whose manifest has cookies get a
-/// prefix from ``SourceRegistry``, and are not in this table.
+/// Requests for the same URL with the same header fields have the same cookies. An origin can't distinguish the
+/// clients, because it never receives cookies from them. The files of a stream whose manifest has cookies get a prefix
+/// from ``SourceRegistry``, and are not in this table.
 final class OriginCookies: Sendable {
     private let jars: Mutex<BoundedTable<String, CookieJar>>
 
@@ -16,12 +16,12 @@ final class OriginCookies: Sendable {
     ///   2048.
     init(limit: Int = 2048) { jars = Mutex(BoundedTable(count: limit)) }
 
-    /// Returns a request with the cookies of earlier requests for the same file. Cookies in its responses are added to
-    /// them.
+    /// Returns a request with the cookies of earlier requests for the same file. Cookies in the responses to the new
+    /// request are added to these.
     ///
-    /// A request for the server's own origin is not changed, because its client has its own cookies. The same applies
-    /// to a request with a source, which has its own cookies. It also applies to a request from the server's operator,
-    /// whose session is not for clients.
+    /// A request for the server's own origin is not changed, because its client sends cookies itself. A request with a
+    /// source is not changed, either, because the source has its own cookies. The same applies to a request from the
+    /// server's operator, whose session is not for clients.
     func adding(to call: OutgoingRequest) -> OutgoingRequest {
         guard !call.isReverse, !call.isForOperator, call.presentation == nil else { return call }
         let fields = call.fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()

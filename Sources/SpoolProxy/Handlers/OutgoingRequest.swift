@@ -18,8 +18,8 @@ struct OutgoingRequest: Sendable {
     let isForOperator: Bool
     /// The source that ``SourceRegistry`` has for the URL, or `nil` if there is none.
     var presentation: PresentationSource?
-    /// The cookies that origins have set for earlier requests for the same file, or `nil` if they are not used or are
-    /// those of ``presentation``.
+    /// The cookies that origins have set for earlier requests for the same file. It is `nil` if no cookies are used, or
+    /// if ``presentation`` has its own.
     var cookies: CookieJar?
 
     /// - Parameter own: The fields for the server's own origin, which replace those of the client.
@@ -65,7 +65,7 @@ struct OutgoingRequest: Sendable {
 
     /// Returns the path with which a client requests a URL from this server.
     ///
-    /// If the server has its own origin and the URL is not one of that origin, the result is the URL itself.
+    /// If the server has its own origin and the URL belongs to another, the result is the URL itself.
     func proxied(_ url: OriginURL) -> String {
         if !isReverse { return prefix + ForwardAddress.requestTarget(for: url) }
         guard url.isSameOrigin(as: self.url) else { return url.description }
@@ -111,8 +111,8 @@ struct OutgoingRequest: Sendable {
 
 /// The fields of a client's request that are forwarded to an origin.
 enum OutgoingFields {
-    /// Returns the fields for a URL that includes its own origin: those that a player may need there, and ``trace``.
-    /// Cookies, the page's origin and fields between the client and this server are removed.
+    /// Returns the fields for a URL that includes its own origin: those that a player may need at that origin, and
+    /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed.
     ///
     /// - Parameter secret: Fields that contain this secret are removed.
     static func forward(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
@@ -127,8 +127,8 @@ enum OutgoingFields {
     ///
     /// ``trace`` is preserved even if `Connection` lists it. Otherwise, a client could hide a loop.
     ///
-    /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains it if it is in the client's
-    ///   paths.
+    /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains the secret if the client's
+    ///   paths do.
     static func reverse(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
         func isTrace(_ field: HTTPField) -> Bool { trace.contains(field.name.canonicalName) }
         let kept = EndToEndFields.of(fields).filter { !isTrace($0) } + fields.filter(isTrace)
@@ -170,7 +170,8 @@ enum OutgoingFields {
     }
 
     private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
-    /// The fields that list the nodes of a request. Each node appends itself to them (RFC 9110 §7.6.3, RFC 8586 §3).
+    /// The fields that list the nodes of a request. Each node adds itself to the end of the list (RFC 9110 §7.6.3, RFC
+    /// 8586 §3).
     private static let trace: Set<String> = ["via", "cdn-loop"]
     /// The prefixes of names that are removed like those in ``unkeyed``, in alphabetical order.
     private static let unkeyedPrefixes = [

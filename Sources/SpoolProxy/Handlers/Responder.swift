@@ -10,7 +10,7 @@ import SpoolStreams
 /// The object that creates the response to a request: it checks access, finds the route, and uses the cache, an origin
 /// or the operator's pages.
 ///
-/// It never throws. Errors become responses as well.
+/// The responder never throws. Errors become responses as well.
 struct Responder: Sendable {
     let configuration: ProxyConfiguration
     let rules: AccessRules
@@ -110,8 +110,8 @@ struct Responder: Sendable {
 
     /// Adds the origin to the realms of `Basic` challenges.
     ///
-    /// To a browser, all origins have this server's address. It would send one origin's credentials to another that
-    /// uses the same realm (RFC 7617 §2.2).
+    /// To a browser, all origins have this server's address. With equal realms, the browser would send one origin's
+    /// credentials to another origin (RFC 7617 §2.2).
     private func separatingRealms(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard !call.isReverse, !call.isForOperator, response.head.fields.contains(.wwwAuthenticate) else {
             return response
@@ -167,7 +167,7 @@ struct Responder: Sendable {
     }
 
     /// Returns whether a field affects all pages of an origin, or allows other pages to read the response. The result
-    /// is also `true` if it makes a browser send requests to other servers.
+    /// is also `true` for fields that make a browser send requests to other servers.
     private static func isForOwnPages(_ name: String) -> Bool {
         forOwnPages.contains(name) || name.hasPrefix("access-control-")
     }
@@ -175,9 +175,9 @@ struct Responder: Sendable {
     private static let forOwnPages: Set<String> = [
         "service-worker-allowed", "clear-site-data", "set-cookie", "refresh", "link", "timing-allow-origin",
         "referrer-policy",
-        // They make a browser report the URL, which contains the token.
+        // These fields make a browser report the URL, which contains the token.
         "content-security-policy-report-only", "report-to", "reporting-endpoints", "nel",
-        // They apply to the host of this server, or to a server in front of it.
+        // These fields apply to the host of this server, or to a server in front of it.
         "strict-transport-security", "alt-svc", "x-accel-redirect", "x-sendfile", "x-lighttpd-send-file",
     ]
 
@@ -195,7 +195,8 @@ struct Responder: Sendable {
         guard !configuration.corsOrigins.isEmpty, !response.isOwn, pages != .only else { return }
         var fields = response.head.fields
         if let asked = request.fields["origin"] { allowReading(&fields, from: asked, request) }
-        // It is also needed without an `Origin`: a cache must not use that response for requests with one.
+        // `Vary` is also needed if the request has no `Origin`: a cache must not use that response for requests with
+        // one.
         fields.append(HTTPField(name: .vary, value: "Origin"))
         response.head.fields = fields
     }
@@ -244,7 +245,7 @@ enum Route: Sendable, Hashable {
         }
         let path = target.prefix { $0 != "?" }
         if path == "/.spool" || path.hasPrefix("/.spool/") {
-            // With an origin, every client may request the health of the server, but no other page.
+            // At an address without the operator's pages, clients may request only the health of the server.
             guard pages != .none || path == "/.spool/health" else { throw RequestFailure(404, "page not found") }
             self = .admin(String(target.dropFirst("/.spool".count)))
             return

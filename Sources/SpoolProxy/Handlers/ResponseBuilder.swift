@@ -131,7 +131,7 @@ struct ResponseBuilder: Sendable {
 
     /// Returns whether a status from the origin has the same meaning for the client.
     ///
-    /// Statuses with media, and those about conditions or ranges, belong to the cache's own request.
+    /// Success statuses with media, and statuses about conditions or ranges, refer to the cache's own request.
     private static func maySend(status: Int) -> Bool {
         (200...599).contains(status) && ![200, 206, 304, 416].contains(status)
     }

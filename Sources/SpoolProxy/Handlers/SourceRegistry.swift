@@ -10,7 +10,8 @@ import Synchronization
 /// `/.spool/source/SECRET/https/host/path` refers to the source at `https://host/path`. The URLs in a manifest get the
 /// same prefix and therefore the same source.
 ///
-/// This table does not forget entries in halves like ``BoundedTable``: a source must stay valid while its player uses it.
+/// Unlike a ``BoundedTable``, the registry never forgets many entries at once: a source must stay valid while its
+/// player uses it.
 final class SourceRegistry: Sendable {
     private struct Entry {
         let presentation: PresentationSource
@@ -31,7 +32,8 @@ final class SourceRegistry: Sendable {
     private let state = Mutex(State())
 
     /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source of the host
-    ///   with the most sources is forgotten. If more than half of all sources were never requested, it is one of these.
+    ///   with the most sources is forgotten. If more than half of all sources were never requested, only these can be
+    ///   forgotten.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)
@@ -44,7 +46,8 @@ final class SourceRegistry: Sendable {
 
     /// Returns the prefix for the files of a stream whose origin has set cookies. It is the same for the same jar.
     ///
-    /// Only a client that has received the manifest knows it, so that no other request is sent with the cookies.
+    /// Only clients that have received the manifest know the prefix, so that no other client's requests are sent with
+    /// the cookies.
     func prefix(for cookies: CookieJar, at url: URL) -> String {
         var source = MediaSource(url: url)
         source.cookies = cookies
@@ -59,11 +62,11 @@ final class SourceRegistry: Sendable {
                 return known.key
             }
             if state.entries.count >= limit {
-                // Any client can create sources without requesting them. A few belong to streams that are about to
-                // start.
+                // Any client can cause sources to be created without ever requesting their URLs. A few of these belong
+                // to streams that are about to start.
                 let unused = state.entries.filter { !$0.value.isRequested }
                 let candidates = unused.count > limit / 2 ? unused : state.entries
-                // One origin must not displace the streams of others.
+                // One origin must not displace the streams of other origins.
                 let hosts = Dictionary(grouping: candidates) { $0.value.presentation.source.url.host() }
                 let largest = hosts.values.max { $0.count < $1.count } ?? []
                 let oldest = largest.min { $0.value.lastUse < $1.value.lastUse }

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The facts about later requests that the server has learned from playlists and manifests.
 ///
-/// It neither reads nor rewrites manifests. When a table is full, it forgets its oldest entries and learns them again
-/// from the next request for their manifest. It is safe to use from any thread.
+/// The object neither reads nor rewrites manifests. When a table is full, its oldest entries are forgotten, and are
+/// recorded again at the next request for their manifest. The object is safe to use from any thread.
 final class StreamKnowledge: Sendable {
     private struct Facts {
         /// The kinds of versions that were examined, or `nil` for those that are not manifests.
@@ -23,7 +23,7 @@ final class StreamKnowledge: Sendable {
         var namedCounts = BoundedTable<String, Int>(count: StreamKnowledge.limit)
         /// The origins whose manifests named more origins than are recorded, or referred to such a manifest.
         var moreNamers: Set<String> = []
-        /// Whether there are more of these origins than are recorded.
+        /// Whether ``moreNamers`` is incomplete because there are too many such origins.
         var hasMoreNamers = false
         /// The origin to which credentials were sent first, by the hash of the credentials.
         var credentials = BoundedTable<Int, String>(count: StreamKnowledge.limit)
@@ -63,7 +63,7 @@ final class StreamKnowledge: Sendable {
         let name = HLSDelivery.withoutDirectives(playlist)
         return facts.withLock { facts in
             guard let values = facts.variables[name] else { return [:] }
-            // It is recorded again, so that it is not forgotten while it is used.
+            // The entry is recorded again, so that it is not forgotten while it is used.
             facts.variables.note(values, for: name, bytes: Self.size(of: values) + name.utf8.count)
             return values
         }
@@ -96,11 +96,12 @@ final class StreamKnowledge: Sendable {
     /// Returns whether credentials may be sent to the origin of a URL, and records that they are sent there.
     ///
     /// They may not be sent if they were first sent to another origin whose manifests refer to this one. To a client,
-    /// all origins look like this server, so it sends the credentials for one to all of them. This applies to `Basic`
-    /// and `Digest`, which clients manage for each origin. An app that sets another scheme does so for all requests.
+    /// all origins look like this server, so the client sends the credentials for one origin to all of them. This
+    /// applies to `Basic` and `Digest`, which clients manage for each origin. An app that uses another scheme sets it
+    /// for all requests.
     ///
     /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials. If
-    /// entries were forgotten, they are not sent to an origin that a manifest may have named.
+    /// entries were forgotten, the credentials are not sent to an origin that a manifest may have named.
     func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
         let scheme = credentials.prefix { $0 != " " }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
@@ -138,7 +139,7 @@ final class StreamKnowledge: Sendable {
             roots.insert(namer)
             roots.remove(origin)
             let kept = Set(roots.prefix(Self.rootLimit))
-            // It is recorded again each time, so that it is not forgotten while it is used.
+            // The set is recorded again each time, so that it is not forgotten while it is used.
             facts.roots.note(kept, for: origin, bytes: kept.reduce(origin.utf8.count) { $0 + $1.utf8.count })
         }
     }
@@ -189,8 +190,8 @@ final class StreamKnowledge: Sendable {
 
     /// Records the variables that a master playlist defines for its media playlists.
     ///
-    /// Media playlists from other origins do not import them. Otherwise, any origin could determine the URLs in another
-    /// origin's playlist, for all clients.
+    /// Media playlists from other origins do not import these variables. Otherwise, any origin could determine the URLs
+    /// in another origin's playlist, for all clients.
     private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
         let bytes = Self.size(of: playlist.variables)
@@ -216,7 +217,7 @@ final class StreamKnowledge: Sendable {
         guard playlist.isLowLatency, let seconds = playlist.targetDuration else { return }
         let hold = Self.hold(targetDuration: .seconds(min(seconds, 3600)))
         let parts = playlist.preloadHints.prefix(Self.limit).compactMap { uri in
-            try? OriginURL(URIReference(uri).resolved(against: found.reference))  // It can't be requested.
+            try? OriginURL(URIReference(uri).resolved(against: found.reference))  // An invalid URL can't be requested.
         }
         // A playlist must not limit the time for responses of other origins.
         .filter { $0.isSameOrigin(as: found) }.map(\.description)

@@ -5,7 +5,7 @@ import Synchronization
 
 /// The URLs that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted together.
 ///
-/// It contains only streams that have an end. Live segments have no stored manifest and are separate resources.
+/// The table contains only streams that have an end. Live segments have no stored manifest and are separate resources.
 ///
 /// A manifest from the same origin takes precedence over one from another origin. Otherwise, a foreign manifest that
 /// names the pinned files of a stream could remove them.
@@ -27,8 +27,8 @@ final class StreamMembers: Sendable {
     /// The maximum number of URLs, enough for about twenty feature-length videos in two-second segments and several
     /// variants.
     ///
-    /// When it is reached, all URLs are forgotten together. If only some were, the tag of their manifest would prevent
-    /// them from being recorded again.
+    /// When it is reached, all URLs are forgotten together. If only some were forgotten, the tag of their manifest
+    /// would prevent them from being recorded again.
     private static let limit = 500_000
     private static let manifestLimit = 10_000
     /// The maximum size of all templates together, in bytes.
@@ -113,7 +113,7 @@ final class StreamMembers: Sendable {
 }
 
 extension HLSPlaylist {
-    /// Returns the URLs that belong to the playlist: none if it has no end.
+    /// Returns the URLs that belong to the playlist, or an empty list if the playlist has no end.
     ///
     /// For a master playlist, these are the other playlists; for a media playlist, its segments, keys and
     /// initialization sections.

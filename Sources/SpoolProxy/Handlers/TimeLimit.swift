@@ -12,7 +12,7 @@ enum TimeLimit {
 
     /// Starts an operation and waits for it, for at most `limit`.
     ///
-    /// It starts two tasks: one for the operation, and a timer that ends with the wait.
+    /// This starts two tasks: one for the operation, and one for a timer that ends with the wait.
     ///
     /// - Throws: Any error from the operation. If the waiting task is cancelled, the operation is cancelled as well.
     static func run<Value: Sendable>(
@@ -31,7 +31,7 @@ enum TimeLimit {
             }
         }
         let timer = Task {
-            // The sleep is cancelled if the operation has ended.
+            // The sleep is cancelled when the operation ends.
             guard (try? await clock.sleep(for: limit)) != nil else { return }
             wait.end(.success(nil))
         }

@@ -25,7 +25,7 @@ struct CacheStatus: Sendable, Hashable {
     static let plainHit = "spool; hit"
 
     var outcome: Outcome
-    /// The node's name for the parameter `detail`, or `nil` to leave the parameter out.
+    /// The node's name for the parameter `detail`, or `nil` to omit the parameter.
     var node: String?
 
     /// The text of the field's value.

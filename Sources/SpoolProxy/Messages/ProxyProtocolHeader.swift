@@ -17,7 +17,7 @@ struct ProxyProtocolHeader: Sendable, Hashable {
 
     /// Removes the header from the start of a connection's bytes. Returns `nil` until the header is complete.
     ///
-    /// Bytes after the header stay.
+    /// Bytes after the header stay in the buffer.
     ///
     /// - Throws: ``Malformed`` as soon as the bytes can't be the start of a header.
     static func next(in buffer: inout ByteBuffer) throws(Malformed) -> ProxyProtocolHeader? {

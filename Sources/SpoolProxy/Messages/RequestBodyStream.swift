@@ -48,7 +48,7 @@ final class RequestBodyStream: Sendable {
         waiter?.resume(returning: nil)
     }
 
-    /// Ends the body with an error, because the client or the reader stopped.
+    /// Ends the body with an error, because the client stopped sending or the reader stopped reading.
     func fail() {
         let waiter = state.withLock { state in
             // A reader must not interpret discarded pieces as the end.

@@ -1,7 +1,7 @@
 #if Proxy
 import HTTPTypes
 
-/// The head of one request that the parser has accepted (RFC 9112 §3).
+/// The head of a request that the parser has accepted (RFC 9112 §3).
 struct RequestHead: Sendable, Hashable {
     /// The method (RFC 9110 §9).
     enum Method: Sendable, Hashable {
@@ -60,14 +60,14 @@ struct RequestHead: Sendable, Hashable {
     var keepsAlive: Bool
     /// The host and the port that the client requests, from an absolute target or from `Host`.
     ///
-    /// It is `nil` if an HTTP/1.0 client does not send it.
+    /// It is `nil` if an HTTP/1.0 client sends neither.
     var host: String?
 }
 
 /// The field lines in the head of one request.
 ///
-/// They stay in the received bytes and become strings only when they are used. A player's request has about ten fields,
-/// of which only `Range` is usually needed.
+/// The lines stay in the received bytes and become strings only when they are used. A player's request has about ten
+/// fields, of which only `Range` is usually needed.
 struct RequestFields: Sendable, Hashable {
     /// The positions of one line's parts in the bytes of the head.
     struct Line: Sendable, Hashable {
@@ -101,7 +101,7 @@ struct RequestFields: Sendable, Hashable {
         lines.reduce(0) { $0 + (isNamed($1, name) ? 1 : 0) }
     }
 
-    /// Returns whether no line has one of these names, which are in lower case.
+    /// Returns whether none of the lines has one of the given names, which must be in lower case.
     func has(noneOf names: [StaticString]) -> Bool {
         for line in lines {
             let count = line.name.count
@@ -136,7 +136,7 @@ struct RequestFields: Sendable, Hashable {
     }
 }
 
-/// An error that states why a request fails, with the status of the response and a sentence for the client.
+/// A failed request: the status of the response, and a sentence for the client that states the cause.
 ///
 /// The sentence contains only those parts of the request that the client may see.
 struct RequestFailure: Error, Sendable, Hashable {
@@ -154,7 +154,7 @@ struct RequestFailure: Error, Sendable, Hashable {
     /// Whether the sentence may contain the path of a file on the server.
     var namesFiles = false
 
-    /// The failure without facts about the origin or about files on the server.
+    /// The same failure without details about the origin or about files on the server.
     var withoutDetails: RequestFailure {
         guard namesOrigin || namesFiles else { return self }
         var failure = self
@@ -172,7 +172,7 @@ struct RequestFailure: Error, Sendable, Hashable {
         return failure
     }
 
-    /// Returns the same failure, whose sentence may contain facts about the origin.
+    /// Returns the same failure, marked as one whose sentence may contain details about the origin.
     func namingOrigin() -> RequestFailure {
         var failure = self
         failure.namesOrigin = true

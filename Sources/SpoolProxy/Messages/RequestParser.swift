@@ -9,8 +9,8 @@ import NIOCore
 /// - several `Content-Length` fields, or one together with `Transfer-Encoding`
 /// - several `Host` fields
 ///
-/// It does not perform I/O. After a failure, the connection cannot be used, because the start of the next request is
-/// unknown.
+/// The parser does not perform I/O. After a failure, the connection cannot be used, because the start of the next
+/// request is unknown.
 struct RequestParser {
     private let limit: Int
     /// The number of bytes of the next head that were already searched for its end.
@@ -264,8 +264,8 @@ struct RequestParser {
             return .chunked
         }
         guard let text = lengths.first else { return .none }
-        // This is stricter than for the length of a response. If two servers read a length differently, they may see
-        // different requests in one connection (RFC 9112 §11.2).
+        // This is stricter than for the length of a response. If two servers interpret a length differently, they may
+        // find different requests in one connection (RFC 9112 §11.2).
         guard lengths.count == 1, !text.isEmpty, text.utf8.count <= 18,
             text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
             let length = Int64(text)

@@ -7,7 +7,7 @@ import SpoolStorage
 
 /// One response that is ready to be sent: its head, and the source of its body.
 ///
-/// The facts that the log and the counts need are typed values. They are never read back from the printed fields.
+/// The values that the log and the counts need are stored separately. They are never parsed from the encoded fields.
 struct Response: Sendable {
     /// The source of a body.
     enum Body: Sendable {
@@ -45,9 +45,9 @@ struct Response: Sendable {
     var body: Body
     /// The action of the cache, or `nil` if the response is not from the cache.
     private(set) var cacheOutcome: CacheStatus.Outcome?
-    /// The action of the cache as the `Cache-Status` field reports it, without the actions of other caches.
+    /// The action of this cache, in the format of the `Cache-Status` field.
     private(set) var cacheStatus: String?
-    /// The values of the `Cache-Status` field of other caches.
+    /// The values of the `Cache-Status` field from other caches.
     private var otherCaches: [String] = []
     /// The part of the resource that a response with status 206 contains, or `nil` if it has several parts.
     var contentRange: ContentRange?
@@ -55,7 +55,7 @@ struct Response: Sendable {
     ///
     /// The default, `nil`, means the length of ``body``, if it has one.
     var lengthForHead: Int64?
-    /// Whether the bytes are stored. The head then waits for the first of them.
+    /// Whether the bytes are stored. The head is then sent together with the first bytes.
     var isStored = false
     /// The resource of the response and its stored head, if the next request may be for another part of it.
     var origin: (media: MediaResource, response: StoredResponse)?
@@ -92,8 +92,8 @@ struct Response: Sendable {
         head.fields[.cacheStatus] = status.text(after: otherCaches)
     }
 
-    /// Returns the response with the cookies of one client. The next response on the connection is not prepared from
-    /// it, because it may be for another client of a load balancer.
+    /// Returns the response with the cookies of one client. The next response on the connection can't be prepared from
+    /// this one, because it may be for another client of a load balancer.
     func setting(_ cookies: HTTPFields) -> Response {
         guard !cookies.isEmpty else { return self }
         var response = self
@@ -181,7 +181,7 @@ extension Response {
 enum SendOutcome: Sendable, Hashable {
     /// All bytes were sent.
     case complete
-    /// The body ended early or the client closed the connection, which can't be used again.
+    /// The body ended early, or the client closed the connection. The connection can't be used again.
     case cut(String)
 }
 #endif

@@ -5,7 +5,7 @@ import Spool
 
 /// The head and the bytes of a version that a client receives.
 ///
-/// It depends only on the request and the version's head (RFC 9110 §13.2.2, §14).
+/// The plan depends only on the request and the version's head (RFC 9110 §13.2.2, §14).
 struct ResponsePlan: Sendable, Hashable {
     /// The bytes that are sent.
     enum Content: Sendable, Hashable {

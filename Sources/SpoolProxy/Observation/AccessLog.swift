@@ -50,7 +50,7 @@ final class AccessLog: Sendable {
     private let file: FileHandle
     private let now: @Sendable () -> Date
 
-    /// Opens the file to append lines. If it does not exist, this creates it with access only for its owner.
+    /// Opens the file to append lines. If the file does not exist, it is created with access only for its owner.
     ///
     /// - Throws: ``ProxyError`` with code `configuration` if the file cannot be opened.
     init(_ url: URL, now: @escaping @Sendable () -> Date = { Date() }) throws(ProxyError) {
@@ -63,7 +63,7 @@ final class AccessLog: Sendable {
         file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
     }
 
-    /// Adds an entry. It returns before the entry is written.
+    /// Adds an entry. The call returns before the entry is written.
     func write(_ entry: Entry) {
         guard waiting.add(1, ordering: .relaxed).newValue <= Self.waitingLimit else {
             waiting.subtract(1, ordering: .relaxed)

@@ -3,7 +3,8 @@ import Synchronization
 
 /// The request counts of one server, for its live page and for `/.spool/metrics`.
 ///
-/// It does not depend on the cache. It may be used from any thread, because the lock is held only for a few additions.
+/// The counts do not depend on the cache. They may be updated on any thread, because the lock is held only for a few
+/// additions.
 final class ProxyMetrics: Sendable {
     /// The result of a request. Its raw values are labels of `spool_requests_total`.
     enum Result: String, CaseIterable, Sendable {

@@ -7,7 +7,8 @@ import Synchronization
 
 /// The preloads that the operator has started. They end with the server.
 package final class OperatorPreloads: Sendable {
-    /// The preloads of the server that runs the current command for another process. `nil` outside of such a command.
+    /// The preloads of the server that runs the current command for another process. It is `nil` outside of such a
+    /// command.
     @TaskLocal package static var ofServer: OperatorPreloads?
 
     /// A running preload. The value of its task is whether it was cancelled before it was complete.
@@ -27,7 +28,7 @@ package final class OperatorPreloads: Sendable {
     private let logger: Logger
     /// A function that is called when a preload has pinned or stored something.
     private let changed: @Sendable () -> Void
-    /// Called with the source of a preload that was cancelled because its resource is removed.
+    /// A function that is called with the source of a preload that was cancelled because its resource is being removed.
     private let cancelled: @Sendable (MediaSource) -> Void
 
     init(
@@ -38,7 +39,7 @@ package final class OperatorPreloads: Sendable {
         self.cancelled = cancelled
     }
 
-    /// Starts to preload an entire resource or stream. Errors are logged.
+    /// Starts preloading an entire resource or stream. Errors are logged.
     ///
     /// - Parameter check: A function that throws an error if the URL of a file of the stream may not be requested.
     /// - Returns: `false` if too many preloads are running.
@@ -100,7 +101,7 @@ package final class OperatorPreloads: Sendable {
         for preload in selected { preload.task.cancel() }
         var sources: [MediaSource] = []
         for preload in selected {
-            // It may have been complete already.
+            // The preload may have been complete already.
             guard await preload.task.value else { continue }
             cancelled(preload.source)
             sources.append(preload.source)
@@ -126,7 +127,7 @@ package final class OperatorPreloads: Sendable {
             do {
                 try await outcome.addStream(of: source, .whole, in: cache, jobs: 4, check: check)
             } catch {
-                return true  // It fails only if it is cancelled.
+                return true  // Fails only on cancellation.
             }
             if let error = outcome.error, !Task.isCancelled {
                 logger.warning("\(source.redactedURL) was not preloaded completely: \(error)")

@@ -6,7 +6,7 @@ package import SpoolStreams
 
 /// The part of an HLS or DASH stream to preload.
 package enum StreamAmount: Equatable, Sendable {
-    /// The segments that start within these seconds, at least one.
+    /// The segments that start within the given number of seconds, at least one.
     case first(seconds: Double)
     case whole
     /// The playlist or manifest itself, like any other file, without its segments.
@@ -19,7 +19,7 @@ package struct PreloadOutcome: Sendable {
     package var storedBytes: Int64
     package var targetBytes: Int64?
     package var isComplete: Bool
-    /// The error of an incomplete preload.
+    /// The error that ended the preload early, or `nil` if there is none.
     package var error: (any Error)?
 
     /// Creates the outcome of a preload of a single file.

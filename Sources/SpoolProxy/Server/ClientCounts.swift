@@ -15,7 +15,8 @@ final class ClientCounts: Sendable {
 
     /// Counts a connection or a request, unless its client has reached the limit.
     ///
-    /// - Returns: `false` if its client has reached the limit. Otherwise, call ``remove(_:)`` when it ends.
+    /// - Returns: `false` if its client has reached the limit. Otherwise, call ``remove(_:)`` when the connection or
+    ///   the request ends.
     func add(_ client: ProxyClient) -> Bool {
         guard client.isLimited else { return true }
         let network = client.network

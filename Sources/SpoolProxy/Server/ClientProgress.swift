@@ -10,13 +10,13 @@ import Musl
 import Glibc
 #endif
 
-/// The number of bytes that were transferred over a connection in both directions, as precisely as the system reports
+/// The progress of a connection: the number of bytes transferred in both directions, as precisely as the system reports
 /// it.
 ///
-/// If two values differ, the client received or sent bytes between them. The bytes that the socket has accepted are not
-/// enough, because a slow client takes minutes to empty a socket buffer of several megabytes. On Linux, the bytes that
-/// the client's system has acknowledged are used. On Apple platforms, the bytes that are waiting in the socket are
-/// used. Each value costs one system call.
+/// If two values differ, the client received or sent bytes between them. Counting the bytes that the socket has
+/// accepted is not enough, because a slow client takes minutes to empty a socket buffer of several megabytes. On Linux,
+/// the bytes that the client's system has acknowledged are counted. On Apple platforms, the bytes that are waiting in
+/// the socket are counted. Each measurement costs one system call.
 struct ClientProgress: Equatable {
     /// Body bytes of finished writes.
     private let sent: Int
@@ -42,7 +42,7 @@ struct ClientProgress: Equatable {
     ///
     /// - Parameter channel: The connection, on its event loop.
     static func bufferedBytes(of channel: any Channel) -> Int {
-        // A channel that does not report it is closed.
+        // A channel that does not report the number is closed.
         (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
     }
 
@@ -69,14 +69,15 @@ struct ClientWatch {
     /// The wait of a client that will not send more bytes, or `nil` if it may send more.
     var halfClosed: HalfClosedWait?
 
-    /// Whether the client will not send more bytes. Whether it still receives bytes is only known when some are sent.
+    /// Whether the client will not send more bytes. Only sending bytes to the client shows whether it still receives
+    /// any.
     var isInputClosed: Bool { halfClosed != nil }
 }
 
 /// The wait for a response by a client that will not send more bytes.
 ///
-/// A client that has closed the connection looks the same until bytes are sent to it. Therefore, the response is
-/// cancelled if no bytes are sent in three checks, which are about a second apart.
+/// A client that has closed the connection completely looks the same until bytes are sent to it. Therefore, the
+/// response is cancelled if no bytes are sent in three checks, which are about a second apart.
 struct HalfClosedWait {
     private var sent = -1
     private var checks = 0

@@ -32,7 +32,7 @@ struct ConnectionClient: ~Copyable {
         readsForwarding = header.client != nil && client.kind == .trustedProxy
     }
 
-    /// Counts the connection. Returns `false` if the client has too many.
+    /// Counts the connection. Returns `false` if the client has too many connections.
     mutating func admit() -> Bool {
         isCounted = counts.add(client)
         return isCounted

@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// All connections of a server, with one table for each event loop, and their number.
+/// All connections of a server, in one table for each event loop, and their number.
 final class ConnectionTables: Sendable {
     private struct Counts {
         var all = 0
@@ -53,7 +53,7 @@ final class ConnectionTables: Sendable {
         waiting?.resume()
     }
 
-    /// Starts to check the deadlines.
+    /// Starts checking the deadlines.
     func start() {
         for table in tables.values {
             table.eventLoop.scheduleRepeatedTask(initialDelay: .seconds(1), delay: .seconds(1)) { _ in

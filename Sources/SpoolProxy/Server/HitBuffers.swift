@@ -1,7 +1,7 @@
 #if Proxy
 import NIOCore
 
-/// The memory of one event loop for responses whose body is read into the buffer of the head.
+/// The buffers of one event loop for responses whose head and body are sent from the same buffer.
 ///
 /// A socket usually accepts such a response immediately, and the next response on the event loop then reuses the
 /// buffer. If a client is slow, its response has its own buffer until the socket has accepted all of it.
@@ -24,7 +24,7 @@ final class HitBuffers {
         guard unsent < Self.unsentLimit else { return nil }
         isRecent = true
         guard var buffer = spare.take() else { return allocator.buffer(capacity: capacity) }
-        // If the buffer is still in use elsewhere, this allocates another one.
+        // If the memory of the buffer is still in use elsewhere, this allocates new memory.
         buffer.clear(minimumCapacity: capacity)
         return buffer
     }

@@ -11,11 +11,11 @@ import Musl
 import Glibc
 #endif
 
-/// A writer of the pieces of one response, at most two at a time, in chunks if they frame the response.
+/// A writer of the pieces of one response, at most two at a time. If the response is chunked, each piece is a chunk.
 ///
 /// Bytes that are fetched for this client are sent at its speed (a *paced* response). Until the client has received one
-/// megabyte, the next piece is requested only after the previous one has left this machine. Then it is requested while
-/// the previous one is sent.
+/// megabyte, the next piece is requested only after the previous one has left this machine. From then on, it is
+/// requested while the previous piece is being sent.
 struct PieceWriter {
     private let channel: any Channel
     private let progress: SendProgress
@@ -104,7 +104,7 @@ struct PieceWriter {
         }
     }
 
-    /// Waits until the written pieces are sent, if that is possible.
+    /// Sends the pieces that were written before a failure, if possible, and waits for them.
     mutating func abandon() async {
         channel.flush()
         try? await pending?.get()  // The connection is closed even if this fails.
@@ -128,8 +128,8 @@ final class SentSlice: Sendable {
 
     /// Returns whether a `FileRegion` can hold these offsets.
     ///
-    /// It stores the position of the next byte in 56 bits. A debug build of NIO crashes with a larger one, and a
-    /// release build sends other bytes.
+    /// A `FileRegion` stores the position of the next byte in 56 bits. With a larger position, a debug build of NIO
+    /// crashes, and a release build sends the wrong bytes.
     static func canHold(_ range: Range<Int64>) -> Bool { range.lowerBound >= 0 && range.upperBound < 1 << 56 }
 
     /// The error for a range whose end `FileRegion` can't represent.
@@ -142,7 +142,7 @@ final class SentSlice: Sendable {
     /// The whole slice, as a channel writes it.
     var data: IOData { data(0..<slice.count) }
 
-    /// Returns a part of the slice, as offsets in the slice.
+    /// Returns a part of the slice.
     func data(_ part: Range<Int>) -> IOData {
         let start = Int(slice.fileOffset)
         return .fileRegion(
@@ -156,8 +156,8 @@ final class SentSlice: Sendable {
 /// A cork: until it is released, a connection sends only full packets (`TCP_CORK` in tcp(7) of Linux).
 ///
 /// The head of a response is then sent together with the first bytes of its body, so that the client wakes only once.
-/// Use the cork on the event loop of the channel. Release it in the same call, because a partly filled packet waits
-/// until then. On other systems, the type does nothing.
+/// Use the cork on the event loop of the channel. Release it in the same function call, because a partly filled packet
+/// waits until then. On other systems, the type does nothing.
 struct TCPCork {
     #if os(Linux)
     private let options: (any NIOSynchronousChannelOptions)?
@@ -170,7 +170,7 @@ struct TCPCork {
     func release() { set(0) }
 
     private func set(_ value: Int) {
-        // If this fails, packets are sent before they are full, or the client has closed the connection.
+        // If this fails, packets are sent before they are full. It also fails if the client has closed the connection.
         try? options?.setOption(.tcpOption(.init(rawValue: TCP_CORK)), value: value)
     }
     #else

@@ -5,20 +5,20 @@ import Spool
 
 /// One client's connection, which receives requests and sends their responses in order.
 ///
-/// It is used on the event loop of its channel. Bytes that are received during a response wait, up to ``inboundLimit``;
-/// then the socket is not read. An error ends only this connection.
+/// It is used on the event loop of its channel. During a response, up to ``inboundLimit`` received bytes are buffered,
+/// and then the socket is no longer read. An error ends only this connection.
 final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
     typealias OutboundOut = IOData
 
-    /// The state of the connection, with its next states.
+    /// The state of the connection. The arrows list the states that can follow.
     private enum State {
         /// The connection waits for the PROXY protocol header of a load balancer. → reading, ending
         case awaitingProxyHeader
         /// The connection waits for a request, or for the rest of its head. → responding, ending
         case reading
-        /// A response is created and sent, while the body of the request may still be received. → reading, ending
+        /// A response is being created and sent, while the body of the request may still be received. → reading, ending
         case responding(Exchange)
         /// The last response was sent. Received bytes are ignored until the client closes the connection, so that it
         /// can read the response.
@@ -50,7 +50,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var watch = ClientWatch()
     private(set) var receivedBodyBytes = 0
     private var hasStartedHead = false
-    /// Whether some of the response was written.
+    /// Whether a part of the response was written.
     private var hasStartedResponse = false
     private var hot: RecentMedia?
     private var isAdvancing = false
@@ -110,7 +110,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         if inbound.readableBytes == 0 {
             inbound = bytes
         } else {
-            // Otherwise, the buffer would grow while a client sends without a pause.
+            // Otherwise, the buffer would keep growing while a client sends without a pause.
             if inbound.readerIndex >= Self.inboundLimit { inbound.discardReadBytes() }
             inbound.writeBuffer(&bytes)
         }
@@ -148,7 +148,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
                 do {
                     guard let head = try parser.next(in: &inbound) else {
                         guard !watch.isInputClosed else { return end() }
-                        // The parser has removed empty lines, which do not start a head.
+                        // Empty lines do not start a head, and the parser has removed them.
                         if inbound.readableBytes > 0, !hasStartedHead { startHead() }
                         return releaseRead()
                     }
@@ -303,7 +303,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         update {
             $0.isOver = true; $0.keeps = keeps; $0.sink?.fail(); $0.sink = nil
         }
-        // The bytes of a body that is still being received do not extend it.
+        // The rest of the request's body must be received by this deadline. Receiving some of its bytes does not extend
+        // it.
         setDeadline(Self.unwantedBodyTime)
         advance()
     }

@@ -6,7 +6,7 @@ import NIOCore
 import Spool
 import Synchronization
 
-/// The shared part of all connections of an address: it responds to requests, and counts and logs them.
+/// The service that all connections to an address share. It responds to requests, and counts and logs them.
 final class ProxyService: Sendable {
     let configuration: ProxyConfiguration
     let date: DateText
@@ -50,7 +50,7 @@ final class ProxyService: Sendable {
     /// Returns whether the body of a request is used.
     func wantsBody(of head: RequestHead) -> Bool {
         guard head.method.usesBody else { return false }
-        // The API of the live page, with or without a token before it.
+        // The target may start with a token.
         let isForAPI = responder.pages != .none && head.target.contains("/.spool/api/")
         let isPassed = responder.origin != nil && responder.pages != .only
         return isPassed || responder.admin.run != nil || isForAPI
@@ -60,7 +60,7 @@ final class ProxyService: Sendable {
     struct Served: Sendable {
         /// Whether the connection stays open.
         var keeps: Bool
-        /// The resource that the next request may be for, if its bytes can be sent immediately.
+        /// The resource that the next request may be for, or `nil` if its bytes can't be sent immediately.
         var hot: RecentMedia?
     }
 
@@ -137,7 +137,8 @@ final class ProxyService: Sendable {
     }
 
     /// Logs that the connection of a trusted proxy is closed, because it did not start with a PROXY protocol header. A
-    /// load balancer without that protocol opens many connections, so at most one line a minute is logged for each.
+    /// load balancer without that protocol opens many connections, so at most one line a minute is logged for each
+    /// address.
     func note(malformed header: ProxyProtocolHeader.Malformed, from proxy: ProxyClient) {
         let now = date.second
         let isReported = malformedHeaders.withLock { times in

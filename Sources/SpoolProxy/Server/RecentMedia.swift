@@ -7,10 +7,10 @@ import SpoolStorage
 
 /// A resource that a connection has just sent, with its prepared head.
 ///
-/// If the next request is for bytes of it that are in memory, the event loop sends the response. This does not require
-/// a plan, a task or another thread. The request may differ from the previous request only in its range. Requests with
-/// conditions, credentials or directives take the normal path through ``Responder``. All requests do so after the
-/// resource has changed.
+/// If the next request is for bytes of the same resource and these are in memory, the event loop sends the response.
+/// This does not require a plan, a task or another thread. The request may differ from the previous request only in its
+/// range. Requests with conditions, credentials or directives take the normal path through ``Responder``. After the
+/// resource has changed, all requests take that path.
 struct RecentMedia: Sendable {
     /// The target and the host of a request that the access control allowed. The same request is allowed again.
     private let target: String
@@ -50,7 +50,7 @@ struct RecentMedia: Sendable {
         else { return nil }
         var constant = EndToEndFields.withoutMessageDigests(head.fields)
         for name in Self.dynamic { constant[name] = nil }
-        // If the origin sent no `Date`, each response has its own.
+        // If the origin did not send a `Date`, each response gets the current one.
         hasDate = response.fields[.date] != nil
         if !hasDate { constant[.date] = nil }
         constant[.contentType] = response.fields[.contentType]

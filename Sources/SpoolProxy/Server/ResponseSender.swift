@@ -6,8 +6,8 @@ import SpoolStorage
 
 /// A sender of one response over a connection, at the speed of the client.
 ///
-/// Bytes of media files are sent with `sendfile`, all others through buffers. The next piece is read while one is sent.
-/// If the client stops reading, the reader stops as well, and so does the transfer.
+/// Bytes of media files are sent with `sendfile`, all others through buffers. Each piece is read while the previous one
+/// is being sent. If the client stops receiving, the reader stops as well, and so does the transfer.
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
@@ -34,7 +34,7 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// The maximum size of a piece of bytes that must be fetched. It is small, to avoid fetching bytes that the client
+    /// The maximum size of a piece of bytes that must be fetched. A small size avoids fetching bytes that the client
     /// does not receive.
     private static let piece: Int64 = 256 << 10
     /// The maximum size of a piece of stored bytes. Large pieces cost less.
@@ -128,7 +128,7 @@ struct ResponseSender: Sendable {
         var left = stream.count ?? .max
         stream.onStart?({ [channel] in channel.close(mode: .all, promise: nil) })
         defer {
-            // A client that receives nothing would otherwise keep the connection open.
+            // Otherwise, a client that does not receive any bytes could keep the connection open.
             if stream.isEndless {
                 channel.eventLoop.scheduleTask(in: Self.endTime) { [channel] in
                     channel.close(mode: .all, promise: nil)
