@@ -5,12 +5,12 @@ public import Foundation
 
 /// A point in time or a duration of media, as an exact fraction in the media's timescale.
 ///
-/// This type replaces CoreMedia's `CMTime` for playback. It is `value / timescale` seconds, or a special value that
-/// ``flags`` states. It does not track rounding and epochs.
+/// This type replaces CoreMedia's `CMTime` for playback. A time is `value / timescale` seconds, or a special value that
+/// ``flags`` specifies. Rounding and epochs are not tracked.
 public struct CMTime: Sendable, Hashable {
     /// The number of `1 / timescale` seconds.
     public var value: CMTimeValue
-    /// The number of units in one second, which is above 0 in a numeric time.
+    /// The number of units in one second, which is above 0 for a numeric time.
     public var timescale: CMTimeScale
     /// The kind of value.
     public var flags: CMTimeFlags
@@ -47,7 +47,7 @@ public struct CMTime: Sendable, Hashable {
         }
     }
 
-    /// The time in seconds. It is not a number for an invalid or indefinite time, and infinite for the infinities.
+    /// The time in seconds. It is NaN for an invalid or indefinite time, and infinite for the infinities.
     public var seconds: Double {
         guard flags.contains(.valid) else { return .nan }
         if flags.contains(.positiveInfinity) { return .infinity }
@@ -58,7 +58,7 @@ public struct CMTime: Sendable, Hashable {
 
     /// Whether this is a valid time, which includes the special values.
     public var isValid: Bool { flags.contains(.valid) }
-    /// Whether this is a number of seconds.
+    /// Whether the time is a finite number of seconds.
     public var isNumeric: Bool {
         isValid && flags.isDisjoint(with: [.indefinite, .positiveInfinity, .negativeInfinity]) && timescale > 0
     }
@@ -132,13 +132,13 @@ extension CMTime: Comparable {
     }
 }
 
-/// Returns ``CMTime/seconds``.
+/// Returns a time in seconds; see ``CMTime/seconds``.
 public func CMTimeGetSeconds(_ time: CMTime) -> Double { time.seconds }
 
-/// Returns ``CMTime/init(value:timescale:)``.
+/// Creates a time; see ``CMTime/init(value:timescale:)``.
 public func CMTimeMake(value: Int64, timescale: Int32) -> CMTime { CMTime(value: value, timescale: timescale) }
 
-/// Returns ``CMTime/init(seconds:preferredTimescale:)``.
+/// Creates a time; see ``CMTime/init(seconds:preferredTimescale:)``.
 public func CMTimeMakeWithSeconds(_ seconds: Double, preferredTimescale: Int32) -> CMTime {
     CMTime(seconds: seconds, preferredTimescale: preferredTimescale)
 }
@@ -166,13 +166,13 @@ public struct CMTimeRange: Sendable, Hashable {
     /// The end of the range, which is not part of it.
     public var end: CMTime { start + duration }
 
-    /// Whether the range contains the time.
+    /// Returns whether the range contains the time.
     public func containsTime(_ time: CMTime) -> Bool { time >= start && time < end }
 }
 
 extension NSValue {
-    /// Both types consist of numbers without padding, so their bytes define their values. Foundation on Linux can
-    /// encode arrays, but not structures.
+    /// Returns the Objective-C encoding of a type as an array of bytes. Foundation on Linux can encode arrays, but not
+    /// structures. Times and ranges consist of numbers without padding, so their bytes define their values.
     private static func encoding<Time>(_ type: Time.Type) -> String { "[\(MemoryLayout<Time>.size)C]" }
 
     private func plain<Time>(_ value: Time) -> Time? {

@@ -6,9 +6,9 @@
 // - There is no Objective-C on Linux. Optional delegate methods are requirements with defaults. Notifications replace
 //   key-value observing (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
 //   `AVPlayer.timeControlStatusDidChangeNotification`).
-// - If Apple's class would raise an exception, this module does nothing, or records the violation in a log.
-//   `AVAssetResourceLoader.requestLog` and `contractViolations` are for this package's own targets, as is
-//   `AVPlayer.headless`.
+// - If Apple's class would raise an exception, this module does nothing, or records the violation in a log. The
+//   properties `AVAssetResourceLoader.requestLog`, `AVAssetResourceLoader.contractViolations` and `AVPlayer.headless`
+//   are for this package's own targets.
 // - Seeks are exact. Metadata, compositions and layers are not available. On a desktop, libmpv shows its own window.
 // - A `CGImage` consists of a size and pixels, for the images of `AVAssetImageGenerator`. It cannot be drawn or saved.
 //
@@ -19,6 +19,6 @@
 // - Playback: items, players, libmpv
 // - Images: still images at given times
 //
-// Like Apple's, this module exports Foundation, Dispatch and the URL loading types.
+// Like Apple's AVFoundation, this module exports Foundation, Dispatch and the URL loading types.
 @_exported public import Dispatch
 @_exported public import Foundation

@@ -144,10 +144,10 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
             deliversProbe: loader?.deliversProbe ?? true)
     }
 
-    /// Whether media at this URL can be cached: `http` or `https`, and not a playlist.
+    /// Returns whether media at this URL can be cached: `http` or `https`, and not a playlist.
     public static func canCache(_ url: URL) -> Bool { CachingURL.canBeCached(url) }
 
-    /// Whether media from this source can be cached. With a resolver, the URL may have any scheme, but not the
+    /// Returns whether media from this source can be cached. With a resolver, the URL may have any scheme, but not the
     /// extension of a playlist.
     public static func canCache(_ source: MediaSource) -> Bool { CachingURL.caching(source) != nil }
 

@@ -32,7 +32,7 @@ extension AVPartialAsyncProperty where Root: AVAsset {
     public static var tracks: AVAsyncProperty<Root, [AVAssetTrack]> { AVAsyncProperty(.asset { $0.tracks }) }
 }
 
-/// An object whose values are loaded by opening media: an asset, or a track of one.
+/// An object whose values are loaded by opening media: an asset, or a track of an asset.
 public protocol AVAsynchronousKeyValueLoading: AnyObject {}
 
 extension AVAsynchronousKeyValueLoading {
@@ -62,7 +62,7 @@ extension AVAsynchronousKeyValueLoading {
 extension AVAsset: AVAsynchronousKeyValueLoading {
     /// Loads the tracks of a media type.
     ///
-    /// - Returns: An empty array if there are none.
+    /// - Returns: The tracks, or an empty array if there are none.
     /// - Throws: The error that occurred when the media was opened.
     public func loadTracks(withMediaType mediaType: AVMediaType) async throws -> [AVAssetTrack] {
         try await load(.tracks).filter { $0.mediaType == mediaType }
@@ -70,7 +70,7 @@ extension AVAsset: AVAsynchronousKeyValueLoading {
 
     /// Loads the track with an identifier.
     ///
-    /// - Returns: `nil` if there is none.
+    /// - Returns: The track, or `nil` if there is none.
     /// - Throws: The error that occurred when the media was opened.
     public func loadTrack(withTrackID trackID: CMPersistentTrackID) async throws -> AVAssetTrack? {
         try await load(.tracks).first { $0.trackID == trackID }
@@ -81,7 +81,7 @@ extension AssetValues.Values {
     var time: CMTime { duration.map { CMTime(seconds: $0, preferredTimescale: 1_000_000) } ?? .indefinite }
 }
 
-/// The values of an asset, which libmpv finds by opening it once, without playing it.
+/// The values of an asset, which libmpv determines by opening the asset once, without playing it.
 final class AssetValues: Sendable {
     struct Values: Sendable {
         /// The duration in seconds, or `nil` if the media does not provide it.

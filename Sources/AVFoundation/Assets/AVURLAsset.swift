@@ -42,7 +42,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
 
     /// Creates an asset for a URL. Nothing is loaded until a player receives an item for the asset.
     ///
-    /// - Parameter options: The values of `AVURLAsset…Key` options. ``AVURLAssetHTTPUserAgentKey`` applies to `http(s)`
+    /// - Parameter options: Values for `AVURLAsset…Key` options. ``AVURLAssetHTTPUserAgentKey`` applies to `http(s)`
     ///   URLs, and ``AVURLAssetPreferPreciseDurationAndTimingKey`` to seeks. Other options have no effect.
     public init(url URL: URL, options: [String: Any]? = nil) {
         url = URL
@@ -53,7 +53,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         resourceLoader.core.setLoader(resourceLoader)
     }
 
-    /// Cancels the requests that the loader's delegate still serves.
+    /// Cancels the requests that the loader's delegate is still serving.
     deinit {
         resourceLoader.core.cancelAll()
     }
@@ -72,7 +72,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         ]
     }
 
-    /// Whether a resource of this media type can be played. Parameters (`; codecs=…`) are ignored.
+    /// Returns whether a resource of this media type can be played. Parameters (`; codecs=…`) are ignored.
     open class func isPlayableExtendedMIMEType(_ extendedMIMEType: String) -> Bool {
         let type = extendedMIMEType.prefix { $0 != ";" }
         return audiovisualMIMETypes().contains(type.trimmingCharacters(in: .whitespaces).lowercased())

@@ -1,7 +1,7 @@
 public import Foundation
 import Synchronization
 
-/// A handler that receives the result of each image: the requested time, the image, its actual time, the result, and
+/// A handler that receives the result for each image: the requested time, the image, its actual time, the result, and
 /// the error.
 public typealias AVAssetImageGeneratorCompletionHandler =
     @Sendable (
@@ -40,7 +40,7 @@ open class AVAssetImageGenerator: NSObject {
     private let settings = Mutex(ImageRequest.Settings())
     private let handlers = DispatchQueue(label: "AVAssetImageGenerator.handlers")
 
-    /// Creates a generator for media. The first request checks that it contains video.
+    /// Creates a generator for media. The first request checks that the media contains video.
     public init(asset: AVAsset) {
         self.asset = asset
         requests = ImageRequestQueue(asset as? AVURLAsset)
@@ -202,7 +202,7 @@ extension AVAssetImageGenerator {
                 }
             }
 
-            /// The time at which the image starts to show.
+            /// The time from which the image is shown.
             ///
             /// - Throws: The error if the image could not be generated.
             public var actualTime: CMTime {

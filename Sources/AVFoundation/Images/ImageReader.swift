@@ -48,7 +48,7 @@ final class ImageReader {
             switch search.evaluate(found) {
             case .go: continue
             case .take:
-                // The search accepts only results that contain both.
+                // The search accepts only results that contain both an image and its time.
                 guard let picture = found.picture, let seconds = found.seconds else { throw AVError(.unknown) }
                 return (picture, max(0, seconds))
             case .fail(let code):
@@ -100,10 +100,10 @@ final class ImageReader {
 
 /// The search for the image at a time: it decides which seeks to perform, and whether their results fit.
 ///
-/// It only makes decisions. A seek to a key frame is fastest and suffices within the tolerances. An exact seek decodes
-/// from the key frame before the time, and shows the first image that starts at the time or later. The image shown at
-/// the time may then be the previous one. Without an index, an exact seek may end too late. In that case, it is sent
-/// again with an earlier start for the demuxer. Times are in seconds.
+/// This type only makes decisions. A seek to a key frame is fastest and suffices within the tolerances. An exact seek
+/// decodes from the key frame before the time, and shows the first image that starts at the time or later. The image
+/// shown at the time may then be the previous one. Without an index, an exact seek may end too late. In that case, it
+/// is sent again with an earlier start for the demuxer. Times are in seconds.
 struct ImageSearch: Sendable, Equatable {
     /// The next seek.
     enum Step: Sendable, Equatable {
@@ -139,7 +139,7 @@ struct ImageSearch: Sendable, Equatable {
     /// Creates a search.
     ///
     /// - Parameters:
-    ///   - time: The requested time. For NaN, there is no image.
+    ///   - time: The requested time. If it is not finite, there is no image.
     ///   - before: The time by which the image may precede `time`. A negative value or NaN is treated as 0.
     ///   - after: The time by which the image may follow `time`.
     ///   - duration: The duration of the media, if known.
@@ -167,7 +167,7 @@ struct ImageSearch: Sendable, Equatable {
         case .exact:
             if isWithinTolerances(begin) { return .take }
             if begin < time {
-                // This is the last image, which is shown as long as other images.
+                // This is the last image. It is assumed to be shown for at most 1.5 times the duration of other images.
                 let shown = (found.pictureDuration ?? 1) * 1.5
                 return time - begin < shown ? .take : .fail(.noImageAtTime)
             }
@@ -177,7 +177,7 @@ struct ImageSearch: Sendable, Equatable {
             let isPrevious = next.map { begin < $0 - Self.lateSlack } ?? false
             if isPrevious, begin <= latest + Self.lateSlack { return .take }
             let decision = earlier(orFailWith: .noImageAtTime)
-            // The first image may start slightly after the media.
+            // The first image may start slightly after the start of the media.
             let isFirst = decision == .fail(.noImageAtTime) && begin - time < (found.pictureDuration ?? 0.1) * 1.5
             return isFirst ? .take : decision
         }

@@ -15,7 +15,7 @@ final class ImageRequestQueue: Sendable {
         var waiting: [ImageRequest] = []
         /// The current request, or `nil` after it was cancelled.
         var current: ImageRequest?
-        /// The playback that serves the current request.
+        /// The playback that is serving the current request.
         var playback: ItemPlayback?
         var isWorking = false
         var idleWaiters: [CheckedContinuation<Void, Never>] = []
@@ -167,7 +167,7 @@ private final class ImageExecutor: TaskExecutor {
     }
 }
 
-/// A request for an image, with the settings of the generator at that time.
+/// A request for an image, with the settings that the generator had when the request was created.
 ///
 /// ``ImageRequestQueue`` calls its handler once.
 final class ImageRequest: Sendable {
@@ -200,7 +200,7 @@ final class ImageRequest: Sendable {
 
 struct GeneratedImage: Sendable {
     var image: CGImage
-    /// The time at which the image starts to show.
+    /// The time from which the image is shown.
     var time: CMTime
 }
 

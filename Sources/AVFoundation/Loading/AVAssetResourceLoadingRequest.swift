@@ -9,7 +9,7 @@ public import FoundationNetworking
 /// Only a resource loader creates requests. Two requests are equal only if they are the same object, so a request can
 /// be a dictionary key. A delegate that accepts a request must finish it once, unless it is cancelled before.
 open class AVAssetResourceLoadingRequest: NSObject {
-    /// The URL of the resource. Its headers have no meaning.
+    /// A request that contains the URL of the resource. Its header fields have no meaning.
     public let request: URLRequest
     /// The initiator of the request.
     public let requestor = AVAssetResourceLoadingRequestor()
@@ -64,7 +64,8 @@ open class AVAssetResourceLoadingRequest: NSObject {
 
 /// The type and length of a resource, which a delegate provides.
 ///
-/// Provide them before the first bytes. Like Apple's class, it has no lock, so use it from one thread at a time.
+/// Provide them before the first bytes. Like Apple's class, this one has no lock, so use an object from one thread at a
+/// time.
 open class AVAssetResourceLoadingContentInformationRequest: NSObject {
     private let record: LoadingRequestRecord
 
@@ -85,8 +86,8 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
 
     /// The length of the resource in bytes. 0 or less means unknown.
     ///
-    /// Apple's AVFoundation fails such an item (−11829, −11849). Here it plays, so that sources without a length can be
-    /// tested.
+    /// Apple's AVFoundation fails such an item (−11829, −11849). Here, the item plays, so that sources without a length
+    /// can be tested.
     open var contentLength: Int64 = 0 {
         didSet { record.informationFilledIn() }
     }
@@ -134,8 +135,8 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
 
     /// The number of requested bytes, or `Int.max` if the player does not know the length of the resource.
     ///
-    /// The sum with ``requestedOffset`` may overflow. Ignore this value if ``requestsAllDataToEndOfResource`` is
-    /// `true`.
+    /// The sum of this value and ``requestedOffset`` may overflow. Ignore the value if
+    /// ``requestsAllDataToEndOfResource`` is `true`.
     open var requestedLength: Int { record.requestedLength.map { Int(clamping: $0) } ?? .max }
 
     /// Whether the request is for all bytes from ``requestedOffset`` to the end of the resource.

@@ -3,7 +3,7 @@
 
 public import Foundation
 
-/// An error with AVFoundation's codes that states why media cannot be played.
+/// An error that states why media cannot be played, with a code of Apple's AVFoundation.
 public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     /// The codes that are used here, with Apple's numbers.
     public enum Code: Int, Sendable, Hashable, CaseIterable {
@@ -47,7 +47,7 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
 
     /// `AVFoundationErrorDomain`.
     public static var errorDomain: String { AVFoundationErrorDomain }
-    /// The code as Apple's number.
+    /// Apple's number for the code.
     public var errorCode: Int { code.rawValue }
     /// The description, under the key that Foundation uses for the description of a `CustomNSError`.
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription ?? ""] }

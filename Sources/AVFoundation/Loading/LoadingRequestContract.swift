@@ -2,15 +2,15 @@ import Foundation
 
 /// The rules that a resource loader's delegate must follow for one loading request, and the detection of violations.
 ///
-/// It only makes decisions. A ``LoadingRequestRecord`` locks it and performs the actions. Offsets are bytes of the
-/// resource.
+/// This type only makes decisions. A ``LoadingRequestRecord`` guards it with a lock and performs the actions. Offsets
+/// are byte offsets in the resource.
 ///
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
 struct LoadingRequestContract: Sendable, Equatable {
     enum Phase: Sendable, Equatable {
         /// Created, but not passed to the delegate. Exits: open, cancelled, finished (not accepted).
         case made
-        /// The delegate serves it. Exits: finished, cancelled, abandoned.
+        /// The delegate is serving it. Exits: finished, cancelled, abandoned.
         case open
         /// The delegate finished it. No exit.
         case finished

@@ -157,8 +157,8 @@ struct LoadingPolicy: Sendable, Equatable {
     var requestBelow: Int64 = 256 << 10
     /// The number of seconds ahead at which a request is cancelled. A new request is sent at a quarter of this number.
     ///
-    /// It applies once the bit rate of the media is known, and results in 512 KiB to 8 MiB. If `nil`, the limits in
-    /// bytes above apply.
+    /// The setting applies once the bit rate of the media is known, and results in 512 KiB to 8 MiB. If `nil`, the
+    /// limits in bytes above apply.
     var secondsAhead: Double? = 30
     /// The number of bytes to buffer behind the player, for the short seeks of demuxers.
     var keepBehind: Int64 = 256 << 10

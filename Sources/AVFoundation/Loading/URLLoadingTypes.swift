@@ -31,7 +31,7 @@ public final class HTTPURLResponse: URLResponse {
     /// The header fields, with unchanged names.
     public let allHeaderFields: [AnyHashable: Any]
 
-    /// Creates a response. It never returns `nil`.
+    /// Creates a response. The result is never `nil`.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         self.statusCode = statusCode
         allHeaderFields = headerFields ?? [:]
@@ -42,7 +42,7 @@ public final class HTTPURLResponse: URLResponse {
 /// A server's request for credentials. It is never used here.
 open class URLAuthenticationChallenge: NSObject {}
 #else
-// Like Apple's, this module exports Foundation. On Linux, the URL loading types are in a separate module. Adapters for
-// both platforms do not need to import it.
+// Like Apple's AVFoundation, this module exports Foundation. On Linux, the URL loading types are in a separate module,
+// which is also exported. Adapters for both platforms do not need to import it.
 @_exported public import FoundationNetworking
 #endif

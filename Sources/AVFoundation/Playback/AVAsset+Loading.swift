@@ -44,7 +44,7 @@ extension AVURLAsset {
     @available(*, deprecated, message: "Use load(.tracks) instead")
     public var tracks: [AVAssetTrack] { waitForValues()?.tracks ?? [] }
 
-    /// Returns the tracks of a media type; see ``tracks``. Apple has deprecated it because it may block.
+    /// Returns the tracks of a media type; see ``tracks``. Apple has deprecated the method because it may block.
     @available(*, deprecated, message: "Use loadTracks(withMediaType:) instead")
     public func tracks(withMediaType mediaType: AVMediaType) -> [AVAssetTrack] {
         (waitForValues()?.tracks ?? []).filter { $0.mediaType == mediaType }

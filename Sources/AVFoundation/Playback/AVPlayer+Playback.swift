@@ -1,7 +1,7 @@
 import Foundation
 
 extension AVPlayer {
-    /// Releases the previous item and starts to load the new one.
+    /// Releases the previous item and starts loading the new one.
     func setCurrent(_ item: AVPlayerItem?) {
         let previous = currentItem
         playback?.shutDown()
@@ -69,8 +69,8 @@ extension AVPlayer {
         case .stalled:
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling {
-                // Bytes may have been received in the meantime, but observers of the rate need the reason for the rate
-                // of 0.
+                // The item is marked as starved even if bytes were received in the meantime. Observers of the rate must
+                // see why it is 0.
                 changeRate(to: 0, reason: nil, isStarved: true)
             }
             guard item.urlAsset?.resourceLoader.core.policy.postsStalls ?? true else { return }

@@ -90,7 +90,8 @@ public import Foundation
     var playback: ItemPlayback?
     var isRunning = false
     var wantedRate: Float = 0
-    // It is final, because in a subclass of a `@preconcurrency` class, Swift 6.3 gives its getter another symbol name.
+    // The property is final, because in a subclass of a `@preconcurrency` class, Swift 6.3 gives its getter another
+    // symbol name.
     final var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
     var lastSeek: UInt64 = 0
     /// Whether the end was reached between the request and the start of a seek.
@@ -104,7 +105,7 @@ public import Foundation
         super.init()
     }
 
-    /// Creates a player for the item and starts to load it. The rate is 0.
+    /// Creates a player for the item and starts loading the item. The rate is 0.
     public init(playerItem item: AVPlayerItem?) {
         super.init()
         setCurrent(item)
@@ -130,7 +131,8 @@ public import Foundation
         set { changeRate(to: newValue, reason: .setRateCalled) }
     }
 
-    /// Changes the rate, either for the app or because of the item's state. The latter is reported without a reason.
+    /// Changes the rate, either for the app or because of the item's state. A change because of the state is reported
+    /// without a reason.
     ///
     /// - Parameter isStarved: Whether the item has no more data.
     func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {

@@ -111,7 +111,7 @@ public import Foundation
     }
 }
 
-// This is an extension because of the problem that `AVPlayer.seeks` describes.
+// This is an extension because of the problem that the comment on `AVPlayer.seeks` describes.
 extension AVPlayerItem {
     /// Seeks to a time. The handler receives whether the seek finished. See ``AVPlayer/seek(to:completionHandler:)``.
     public func seek(to time: CMTime, completionHandler: (@Sendable (Bool) -> Void)? = nil) {
@@ -123,12 +123,12 @@ extension AVPlayerItem {
     }
 }
 
-// This is an extension because of the problem that `AVPlayer.seeks` describes.
+// This is an extension because of the problem that the comment on `AVPlayer.seeks` describes.
 extension AVPlayerItem {
     /// The loaded time ranges, each a `CMTimeRange`.
     ///
-    /// It contains at most one range here: from the current time to the end of libmpv's read-ahead, which is a few
-    /// seconds. It is empty without a player, until the item is ready, and during a seek.
+    /// The array contains at most one range here: from the current time to the end of libmpv's read-ahead, which is a
+    /// few seconds. It is empty without a player, until the item is ready, and during a seek.
     /// `.AVPlayerItemLoadedTimeRangesDidChange` reports changes.
     public var loadedTimeRanges: [NSValue] {
         guard status == .readyToPlay, let loadedUntil = state.loadedUntil else { return [] }
@@ -138,8 +138,8 @@ extension AVPlayerItem {
 
     /// The time ranges to which the item can seek, each a `CMTimeRange`.
     ///
-    /// It contains at most one range here: the whole duration, if the bytes can be read in any order. It is empty until
-    /// the item is ready.
+    /// The array contains at most one range here: the whole duration, if the bytes can be read in any order. It is
+    /// empty until the item is ready.
     public var seekableTimeRanges: [NSValue] {
         guard status == .readyToPlay, state.isSeekable, let duration = state.duration, duration > 0 else { return [] }
         return [Self.range(from: 0, to: duration)]
@@ -171,7 +171,7 @@ extension AVPlayerItem {
         }
     }
 
-    /// Loads the start of the item, before it becomes the current one of a queue.
+    /// Loads the start of the item before it becomes the current item of a queue.
     func prebuffer() {
         if case .stream(let stream, _) = source { stream.prebuffer() }
     }

@@ -15,7 +15,7 @@
         super.init(playerItem: item)
     }
 
-    /// Creates a queue with the items, and starts to load the first one. Repeated items are ignored. Apple's class
+    /// Creates a queue with the items, and starts loading the first one. Repeated items are ignored. Apple's class
     /// raises an exception for them.
     public init(items: [AVPlayerItem]) {
         var distinct: [AVPlayerItem] = []

@@ -31,8 +31,9 @@ extension ItemPlayback {
             state.withLock { $0.isSeekable = isSeekable }
             item.isSeekable = isSeekable
             if options.findsTracks { item.tracks = handle.tracks() }
-            // Observed properties are reported after this event, but a ready item must know its duration. In a playlist
-            // without an end, only libmpv's cache can seek, and libmpv soon reports a duration as well.
+            // Observed properties are reported after this event, but the duration must be known before the item is
+            // ready. In a playlist without an end, seeking is possible only within libmpv's cache. libmpv soon reports
+            // a duration even for such a playlist.
             let hasEnd = isSeekable && handle.flag("partially-seekable") != true
             if let seconds = handle.number("duration"), hasEnd || !isPlaylist(handle) {
                 learned(duration: seconds)
@@ -104,7 +105,7 @@ extension ItemPlayback {
         stream?.learned(duration: duration, secondsAhead: preferred > 0 ? preferred : nil)
     }
 
-    /// Handles a change between running and not running, for example for a seek, at the end, or without media.
+    /// Handles a change between running and not running, for example because of a seek, the end, or missing media.
     private func runs(_ isRunning: Bool, _ handle: MPVHandle) {
         let isHalted = state.withLock { $0.isAtEnd || $0.seeks.pending != nil || !$0.isLoaded }
         let isStarved =
@@ -130,8 +131,8 @@ extension ItemPlayback {
 
     /// Ends a blocked read for a seek.
     ///
-    /// libmpv has queued the seek, but its demuxer may be blocked in a read of missing bytes. It neither cancels that
-    /// read nor seeks until the read returns.
+    /// libmpv has queued the seek, but its demuxer may be blocked in a read of missing bytes. That read is not
+    /// cancelled, and the demuxer does not seek until the read returns.
     private func interruptRead() {
         if stream?.interrupt() ?? false { state.withLock { $0.hasInterrupted = true } }
     }
@@ -192,8 +193,8 @@ extension ItemPlayback {
         if isTheirs { send.yield(.pausedInWindow(isPaused)) }
     }
 
-    /// Returns whether the bytes end before the media. This is the case if fewer bytes than the length were received,
-    /// or if the file's index states more media.
+    /// Returns whether the bytes end before the end of the media. This is the case if fewer bytes than the length were
+    /// received, or if the file's index lists more media.
     ///
     /// The duration of a file without an index is only an estimate.
     private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
@@ -265,7 +266,7 @@ extension ItemPlayback.State {
     }
 }
 
-/// An event that a playback reports to its player. Events are in order.
+/// An event that a playback reports to its player. Events are reported in order.
 enum PlaybackEvent: Sendable, Equatable {
     case ready
     case time(Double)

@@ -167,7 +167,7 @@ final class ItemPlayback: Sendable {
     }
 }
 
-/// The tracking of a player's current seek until its end. It only makes decisions.
+/// A tracker of a player's current seek, from the command to the end of the seek. This type only makes decisions.
 ///
 /// libmpv replies to a seek command when it is queued. It then reports the seek of the demuxer, and then the restart of
 /// playback. A later seek replaces an earlier one, which is then not finished.
@@ -202,7 +202,8 @@ struct SeekTracker: Sendable, Equatable {
         return true
     }
 
-    /// Records that libmpv rejected a seek, and ends it if it is the current one. Returns whether it was.
+    /// Records that libmpv rejected a seek, and ends it if it is the current one. Returns whether it was the current
+    /// one.
     mutating func refused(_ id: UInt64) -> Bool {
         guard current?.id == id else { return false }
         current = nil

@@ -14,8 +14,8 @@ struct MPVHandle: @unchecked Sendable {
 
     /// Creates and starts a handle.
     ///
-    /// The result is `nil` if libmpv cannot be loaded, has no memory, or rejects the number format of the process's
-    /// locale. Options that the installed libmpv does not know are ignored.
+    /// The result is `nil` if libmpv cannot be loaded, runs out of memory, or rejects the number format of the
+    /// process's locale. Options that the installed libmpv does not support are ignored.
     init?(options: [(name: String, value: String)]) {
         guard let pointer = cmpv_create() else { return nil }
         for option in options { cmpv_set_option_string(pointer, option.name, option.value) }
@@ -140,7 +140,7 @@ extension MPVHandle {
     }
 }
 
-/// An event of libmpv, copied from its memory.
+/// An event from libmpv, copied from its memory.
 enum MPVEvent: Sendable, Equatable {
     case none
     case shutDown

@@ -1,7 +1,8 @@
 import CMPV
 import Foundation
 
-/// A decoded image with the top row first. A pixel has one byte each for blue, green and red, and an unused byte.
+/// A decoded image with the top row first. Each pixel consists of one byte each for blue, green and red, and an unused
+/// byte.
 struct Picture: Sendable, Equatable {
     let width: Int
     let height: Int

@@ -61,7 +61,7 @@ struct PlaybackOptions: Sendable, Equatable {
             options += [
                 ("vo", outputs.hasScreen ? "gpu,x11,null" : "null"),
                 ("ao", outputs.hasSound ? "pipewire,pulse,alsa,null" : "null"),
-                // The window has libmpv's default keys, mouse actions and controller.
+                // The window uses libmpv's default keys, mouse actions and controller.
                 ("input-default-bindings", "yes"), ("input-vo-keyboard", "yes"), ("osc", "yes"),
             ]
         }
@@ -106,8 +106,8 @@ struct MachineOutputs: Sendable, Equatable {
 /// The formats that libmpv may detect, and the resources that it may open for them.
 ///
 /// libmpv detects playlists, edit lists and scripts of many kinds, and then opens the files or URLs in them. Media from
-/// an unknown source could exploit that. Here, libmpv detects only media containers, and libavformat opens no further
-/// files. HLS is allowed only over HTTP, and only with HTTP references.
+/// an unknown source could exploit that. Here, libmpv detects only media containers, and libavformat does not open
+/// further files. HLS is allowed only over HTTP, and only with HTTP references.
 private enum MediaFormats {
     /// libavformat's demuxers that read only one file, without references.
     static let containers = [
@@ -133,7 +133,7 @@ private enum MediaFormats {
             "format_whitelist=[\(formats.joined(separator: ","))]",
         ]
         return [
-            // libmpv's own demuxers are those of playlists, edit lists, cue sheets and archives, and one for Matroska.
+            // libmpv's own demuxers are those for playlists, edit lists, cue sheets, archives and Matroska.
             ("demuxer", "lavf"), ("demuxer-lavf-o", (demuxer + segments + lists).joined(separator: ",")),
             // HLS segments are also references.
             ("access-references", mayReachNetwork ? "yes" : "no"), ("ordered-chapters", "no"),

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The requests of AVPlayer as observed from outside:
+/// The pattern of AVPlayer's requests, as observed from outside:
 ///
 /// 1. It requests the information, with a probe of two unused bytes.
 /// 2. It requests all bytes from the position to the end.
@@ -137,8 +137,8 @@ struct LoadingPattern: RequestPattern {
     mutating func received(_ data: Data, token: Int) -> [Action] {
         guard var current = request, current.token == token else { return [] }
         guard !current.isCancelled || ahead < 2 * policy.cancelAbove else {
-            // The buffer is full, but the delegate has not been notified of the cancellation yet. Its later events are
-            // for bytes that are not buffered.
+            // The buffer is full, but the delegate has not been notified of the cancellation yet. These bytes, and all
+            // later bytes of the request, are discarded.
             request = nil
             return []
         }

@@ -2,10 +2,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The bytes of one player item, with blocking reads of the demuxer on one side and loading requests on the other.
+/// The bytes of one player item, with blocking reads by the demuxer on one side and loading requests on the other.
 ///
-/// A ``RequestPattern`` makes the decisions. Reads are called by libmpv's threads, one at a time. Bytes are received on
-/// the delegate's queue. Seeks and closing may be called from any thread.
+/// A ``RequestPattern`` makes the decisions. Reads run on libmpv's threads, one at a time. Bytes are received on the
+/// delegate's queue. Seeks and closing may be called from any thread.
 final class MediaStream: Sendable {
     /// The error that ended the stream, if any.
     var failure: (any Error)? { state.withLock { $0.failure } }
@@ -107,8 +107,8 @@ final class MediaStream: Sendable {
     /// Loads the start before the first read.
     func prebuffer() { feed { $0.prebuffer() } }
 
-    /// Discards later bytes if they are for this reader, or not for any reader. Open requests are cancelled only if
-    /// `cancelling` is `true`.
+    /// Abandons the open requests, unless another reader now uses the stream. Their later bytes are discarded. The
+    /// requests are cancelled only if `cancelling` is `true`.
     func close(_ reader: StreamReader, cancelling: Bool) {
         let (records, steps) = state.withLock { state -> ([LoadingRequestRecord], [Step]) in
             guard state.reader == nil || state.reader === reader else { return ([], []) }

@@ -2,8 +2,8 @@ import Foundation
 
 /// The rules by which a player sends and cancels loading requests, based on the reads of its demuxer.
 ///
-/// It only makes decisions, without a lock, a clock or I/O. ``MediaStream`` performs the actions. A seek takes effect
-/// with the first read after it, because demuxers also seek without reading.
+/// A pattern only makes decisions, without a lock, a clock or I/O. ``MediaStream`` performs the actions. A seek takes
+/// effect with the first read after it, because demuxers also seek without reading.
 protocol RequestPattern: Sendable {
     typealias Action = LoadingAction
     typealias ReadResult = LoadingReadResult
@@ -21,7 +21,7 @@ protocol RequestPattern: Sendable {
 
     /// Prepares for a demuxer that opens the stream.
     mutating func open() -> [Action]
-    /// Returns whether the information is available: `.bytes` without bytes if it is.
+    /// Returns whether the information is available: `.bytes` with empty data if it is.
     mutating func opening() -> ReadResult
     /// Handles the end of the demuxer, which no longer needs bytes. As with Apple's player, requests are not cancelled.
     mutating func close() -> [Action]
@@ -62,14 +62,14 @@ enum LoadingReadResult: Sendable, Equatable {
     case failed
 }
 
-/// The bytes that a delegate has delivered and the player has not used yet, which are one range of the resource.
+/// The bytes that a delegate has delivered and the player has not used yet. They form one range of the resource.
 ///
 /// It retains the pieces as delivered, without copying them. Ranges are half-open byte offsets of the resource.
 struct StreamBuffer: Sendable {
     private(set) var start: Int64 = 0
     private(set) var end: Int64 = 0
     private var pieces: [Piece] = []
-    /// The index in `pieces` of the first buffered one. Earlier pieces are removed from time to time.
+    /// The index in `pieces` of the first buffered piece. Earlier pieces are removed from time to time.
     private var first = 0
 
     private struct Piece: Sendable {

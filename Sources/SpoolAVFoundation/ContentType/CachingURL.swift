@@ -7,7 +7,7 @@ import Spool
 ///
 /// The prefix precedes the scheme in the text of the URL: `https://host/a.mp3` becomes `spool+https://host/a.mp3`. The
 /// rest is unchanged, so the original URL is restored exactly. The prefix contains only characters that RFC 3986 §3.1
-/// allows in a scheme. URL parsers since iOS 17 reject others, such as underscores.
+/// allows in a scheme. URL parsers since iOS 17 reject other characters, such as underscores.
 enum CachingURL {
     /// The prefix before the scheme.
     static let prefix = "spool+"
@@ -39,7 +39,7 @@ enum CachingURL {
         url.absoluteString.prefix(prefix.count).lowercased() == prefix
     }
 
-    /// Returns whether the URL is that of a progressive file over HTTP.
+    /// Returns whether the URL refers to a progressive file over HTTP.
     ///
     /// The player loads playlists itself, because it never requests their media segments from a resource loader.
     static func canBeCached(_ url: URL) -> Bool {

@@ -27,7 +27,8 @@ extension ResourceDescription {
     ///
     /// - Parameter contentType: The app's media type, which takes precedence over the origin's type and the first
     ///   bytes.
-    /// - Throws: `CacheError` if a request to the origin is necessary, and the origin does not respond or rejects it.
+    /// - Throws: `CacheError` if a request to the origin is necessary, and the origin does not respond or rejects the
+    ///   request.
     init(of media: MediaResource, directLoading: DirectLoadingPolicy, contentType: String? = nil) async throws {
         // Without stored data, one request fetches both the headers and the first bytes.
         let start = try await media.isKnown ? nil : Self.start(of: media)
@@ -82,7 +83,7 @@ struct LoadingRules: Sendable {
 
 /// The policy for resources that a loader can't provide, but that the player may load itself.
 ///
-/// Either such a resource has no length, as in a chunked response or a live stream, or the transport can't load it.
+/// Such a resource has no length, as in a chunked response or a live stream, or the transport can't load it.
 enum DirectLoadingPolicy: Sendable {
     /// Serves a resource of unknown length until the response ends. A failure of the transport is an error.
     case serve

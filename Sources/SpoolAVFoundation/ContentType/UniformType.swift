@@ -10,8 +10,8 @@ import UniformTypeIdentifiers
 /// On Apple platforms, the system provides most types. A table is used for other types, and on other platforms. This
 /// type only makes decisions.
 enum UniformType {
-    /// Returns the matching identifiers, with the best one first. The result is empty if neither media type nor file
-    /// name determines one.
+    /// Returns the matching identifiers, with the best one first. The result is empty if neither the media type nor the
+    /// file name determines a type.
     ///
     /// - Parameters:
     ///   - contentType: The origin's `Content-Type`, with parameters. Types that servers send for unknown files
@@ -210,7 +210,8 @@ extension UniformType {
 
     /// Returns whether the bytes are packets of 188 bytes (ISO/IEC 13818-1 §2.4.3).
     ///
-    /// Each packet has its sync byte, no error flag, and a payload or an adaptation field.
+    /// Each packet starts with a sync byte. The first one has no error flag, and contains a payload or an adaptation
+    /// field.
     private static func isTransportStream(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= 4, bytes[0] == 0x47, bytes[1] & 0x80 == 0, bytes[3] & 0x30 != 0 else { return false }
         return [188, 376].allSatisfy { $0 >= bytes.count || bytes[$0] == 0x47 }

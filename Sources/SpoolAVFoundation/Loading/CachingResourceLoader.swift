@@ -29,7 +29,7 @@ import Synchronization
 /// URLs and credentials. Authentication challenges are left to the system, because the transport sends the requests to
 /// the origin.
 ///
-/// `@unchecked Sendable`: mutable state is used only on ``queue``, which every entry checks.
+/// `@unchecked Sendable`: mutable state is used only on ``queue``, which every entry point checks.
 public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     /// The resource.
     public let media: MediaResource
@@ -52,7 +52,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     let server: (any MediaServer)?
     private var path: NetworkPath?
     private let progress = Mutex(Progress())
-    /// The player's requests and their ends, if they are recorded.
+    /// The player's requests and their outcomes, if they are recorded.
     package let trace = LoadingTraceRecorder()
 
     /// The progress of the loader, which other threads can read.
@@ -360,7 +360,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 ended(request, .finished)
             case .redirect:
                 let isPlaylist = resource?.isPlaylist == true
-                // The server also plays media without a length. It can't load what the transport rejects.
+                // The server can also provide media without a length, but not media that the transport rejects.
                 let served = resource == nil ? nil : server?.url(for: media.source)
                 if served == nil {
                     let reason =

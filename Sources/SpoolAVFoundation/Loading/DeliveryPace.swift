@@ -1,11 +1,11 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Synchronization
 
-/// The rate at which stored bytes are delivered to one loading request. It only makes decisions.
+/// The rate at which stored bytes are delivered to one loading request. This type only makes decisions.
 ///
 /// A player cancels a request when it has enough bytes, but it does so late, or never. In the meantime, a disk could
 /// deliver all of the media, which the player would hold in memory. Therefore, each request gets a burst first, and
-/// then a few times the playback rate. The burst covers small requests, and the first bytes after a seek.
+/// then bytes at a few times the playback rate. The burst covers small requests, and the first bytes after a seek.
 struct DeliveryPace: Hashable, Sendable {
     /// The number of bytes to deliver at once.
     private(set) var burst = Self.smallestBurst
@@ -78,7 +78,7 @@ final class DeliveryWait: Sendable {
 
 /// The tasks that wait for a number of bytes to be delivered to the player.
 ///
-/// It only makes decisions, and its owner resumes the tasks. Each added continuation is returned once.
+/// This type only makes decisions, and its owner resumes the tasks. Each added continuation is returned once.
 struct DeliveryWaiters {
     private struct Waiter {
         let wait: DeliveryWait

@@ -50,7 +50,8 @@ final class LoadingRequest {
         guard let type = description.contentType(allowed: information.allowedContentTypes) else { return false }
         information.contentType = type
         if let length = description.length { information.contentLength = length }
-        // This is also set if the length is unknown, because the cache serves stored ranges and waits for others.
+        // This is also set if the length is unknown, because the cache serves stored ranges and waits for the other
+        // ranges.
         information.isByteRangeAccessSupported = true
         // The flag promises all bytes at once, but bytes beyond the burst would be delivered at the pace of playback.
         information.isEntireLengthAvailableOnDemand =
@@ -62,7 +63,7 @@ final class LoadingRequest {
     ///
     /// Without a type, `AVAsset` may never determine whether it is playable, so an empty type is set first. Source:
     /// WebKit, WebCoreAVFResourceLoader.mm (rdar://13987417). If the player allows only some types, a different type
-    /// could raise an exception, so one of them is set.
+    /// could raise an exception, so one of the allowed types is set.
     func fail(_ error: NSError) {
         if let information = request.contentInformationRequest, information.contentType == nil {
             information.contentType = information.allowedContentTypes?.first ?? ""
@@ -129,7 +130,7 @@ extension LoadingRequest {
 
     /// The decisions about one loading request: the bytes to read from the cache, the bytes to deliver, and the end.
     ///
-    /// It only makes decisions. It ensures these rules for any order of inputs:
+    /// This type only makes decisions. For any order of inputs, it ensures these rules:
     ///
     /// - Information precedes bytes.
     /// - Bytes are delivered in order, each once.

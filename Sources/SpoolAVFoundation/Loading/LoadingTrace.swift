@@ -52,7 +52,8 @@ package struct LoadingTrace: Codable, Hashable, Sendable {
         package var information: Bool
         /// The offset of the first requested byte, or `nil` if no bytes are requested.
         package var offset: Int64?
-        /// The number of requested bytes. `nil` if the player does not know the length, or requests no bytes.
+        /// The number of requested bytes. It is `nil` if the player does not know the length, or does not request
+        /// bytes.
         package var length: Int64?
         /// Whether the bytes to the end of the resource are requested.
         package var toEnd: Bool

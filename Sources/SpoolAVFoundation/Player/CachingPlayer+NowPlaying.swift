@@ -13,11 +13,11 @@ extension CachingPlayer {
     /// }
     /// ```
     ///
-    /// Use it for only one player at a time. On iOS, the category of the audio session must exclude other audio, such
-    /// as `.playback`.
+    /// Use it for only one player at a time. On iOS, the audio session must have a category that excludes other audio,
+    /// such as `.playback`.
     ///
-    /// - Parameter describe: Returns the properties of an entry, keyed by `MPMediaItemProperty…` names. Duration, time
-    ///   and rate are added.
+    /// - Parameter describe: A function that returns the properties of an entry, keyed by `MPMediaItemProperty…` names.
+    ///   Duration, time and rate are added.
     public func publishNowPlaying(_ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
         system.display = SystemNowPlaying(self, describe)
         system.display?.update(self)
@@ -64,7 +64,7 @@ extension CachingPlayer {
 
     /// The handlers of the system's commands. They are removed when this object is released.
     ///
-    /// `@unchecked Sendable`: it has only constants, which are only passed back to the command center.
+    /// `@unchecked Sendable`: all properties are constants, which are only passed back to the command center.
     private final class Commands: @unchecked Sendable {
         private var targets: [(command: MPRemoteCommand, target: Any)] = []
 

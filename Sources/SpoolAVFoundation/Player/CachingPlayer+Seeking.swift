@@ -101,7 +101,8 @@ extension CachingPlayer {
         guard seeking.flight == number, item != nil, item === avPlayer.currentItem else { return }
         seeking.flight = nil
         guard seeking.target?.number == number else { return seekIfReady() }
-        // The replacement of a failed item seeks there. Otherwise, another seek intervened, perhaps by a view.
+        // If the item failed, its replacement seeks to the target. Otherwise, another seek has replaced this one,
+        // perhaps by a view.
         if !hasArrived, item?.status == .failed { return }
         (seeking.target, seeking.holdsPlayback) = (nil, false)
         if playWhenReady, avPlayer.rate == 0 { avPlayer.rate = wantedRate }

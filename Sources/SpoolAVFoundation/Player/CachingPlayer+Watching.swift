@@ -129,7 +129,8 @@ extension CachingPlayer {
         guard reason != .unknown, avPlayer.rate == 0, playWhenReady, !hasEnded, !seeking.holdsPlayback,
             let item = queue.item, item.status == .readyToPlay
         else { return check() }
-        // A cached item without data may look as if the app had paused it. The stall recovery distinguishes the two.
+        // A cached item without data may look as if the app had paused it. The stall recovery distinguishes the two
+        // cases.
         playWhenReady = item.cachingAsset != nil && StallRecovery.of(avPlayer).playWhenReady
         if isInterruption, !playWhenReady { wasInterrupted = true }
         check()
@@ -203,13 +204,13 @@ extension CachingPlayer {
     }
 }
 
-/// The handling of moves to the background and the foreground. In the background, an app without playback is soon
+/// The handling of transitions to the background and the foreground. In the background, an app without playback is soon
 /// suspended and its connections break, so they are closed first. In the foreground, resources that the system closed
 /// are created again.
 extension CachingPlayer {
     /// The values of `UIApplication.didEnterBackgroundNotification` and `willEnterForegroundNotification`.
     ///
-    /// A library should not require UIKit, and macOS has none.
+    /// A library should not require UIKit, and macOS does not have it.
     nonisolated static let backgroundNotification = Notification.Name("UIApplicationDidEnterBackgroundNotification")
     nonisolated static let foregroundNotification = Notification.Name("UIApplicationWillEnterForegroundNotification")
 

@@ -13,7 +13,7 @@ public import Spool
 /// Text(player.status.description)
 /// ```
 ///
-/// It examines the state of `AVPlayer` several times a second, and recovers without an error:
+/// It examines the state of `AVPlayer` several times a second, and recovers without reporting an error:
 ///
 /// - After a stall, playback resumes at the previous rate.
 /// - An item without progress for 10 s seeks to its own position. After 20 s (live: 60 s), it is replaced.
@@ -166,7 +166,7 @@ public import Spool
     /// Pauses playback.
     public func pause() {
         (playWhenReady, wasInterrupted) = (false, false)
-        // Cancels the recovery of a stall, which would resume playback.
+        // Cancels the recovery from a stall, which would resume playback.
         StallRecovery.of(avPlayer).cancel()
         check()
     }
@@ -239,7 +239,7 @@ struct NowPlayingSnapshot: Hashable, Sendable {
     /// The time at which the state was sent, on a monotonic clock.
     var at: Duration
 
-    /// The maximum deviation of a display, in seconds.
+    /// The maximum deviation of the time that a display shows, in seconds.
     private static let tolerance = 1.0
 
     /// Returns whether a display that was sent `previous` shows this state now.

@@ -1,11 +1,11 @@
 #if canImport(AVFoundation) && !os(watchOS)
 /// The recovery of an item that has failed, or that makes no progress even though playback is requested.
 ///
-/// It only makes decisions. It uses the player's state at each check instead of notifications, because notifications
-/// are not always posted. For example, none is posted if a player has stopped requesting bytes, and an item may fail
-/// without one. ``StallRecovery`` handles short stalls by waiting for bytes. This type handles stalls that do not end
-/// by waiting. Its steps are a seek to the current position, a new item, the origin's own URL without the cache, and
-/// the error.
+/// This type only makes decisions. It uses the player's state at each check instead of notifications, because
+/// notifications are not always posted. For example, none is posted if a player has stopped requesting bytes, and an
+/// item may fail without one. ``StallRecovery`` handles short stalls by waiting for bytes. `ItemRecovery` handles
+/// stalls that do not end by waiting. Its steps are a seek to the current position, a new item, the origin's own URL
+/// without the cache, and the error.
 struct ItemRecovery: Hashable, Sendable {
     /// The reason why an item has failed.
     enum Failure: Hashable, Sendable {
@@ -82,7 +82,7 @@ struct ItemRecovery: Hashable, Sendable {
     private(set) var hasGivenUp = false
     /// Whether an item could be played.
     private var wasReady = false
-    /// The number of new items since playback last succeeded: after network losses, and after other failures.
+    /// The numbers of new items since playback last succeeded: after network losses, and after other failures.
     private var losses = 0
     private var failures = 0
     private var retryAt: Duration?

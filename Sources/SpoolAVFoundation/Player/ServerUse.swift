@@ -4,7 +4,8 @@ import Synchronization
 
 /// The use of a server by one player. In the background, a server closes its sockets when its last use ends.
 ///
-/// Several players may share a server. The uses of each server in this process are counted. Any thread may use it.
+/// Several players may share a server. The uses of each server in this process are counted. Any thread may use this
+/// object.
 final class ServerUse: Sendable {
     private static let counts = Mutex<[ObjectIdentifier: Int]>([:])
 

@@ -9,10 +9,10 @@ public import SwiftUI
 ///     .frame(height: 28)
 /// ```
 ///
-/// While dragging, it shows the time under the finger and seeks to nearby times. On release, it seeks to the exact
-/// time. Stored ranges are byte ranges, so their position is exact only for media with a constant bit rate. The
-/// colors follow the tint and the foreground style. VoiceOver reads the time, and users can adjust it in steps of ten
-/// seconds.
+/// During a drag, the view shows the time under the finger, and the player seeks to nearby times. On release, the
+/// player seeks to the exact time. Stored ranges are byte ranges, so their position is exact only for media with a
+/// constant bit rate. The colors follow the tint and the foreground style. VoiceOver reads the time, and users can
+/// adjust it in steps of ten seconds.
 public struct StoredRangesView: View {
     private let player: CachingPlayer
     @State private var dragged: Double?

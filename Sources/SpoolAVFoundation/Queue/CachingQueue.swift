@@ -45,10 +45,10 @@ public import Spool
     public let server: (any MediaServer)?
     /// The number of entries after the current one whose start is preloaded. The default is 3.
     public var preloadedEntryCount = 3 { didSet { preloadUpcoming() } }
-    /// The amount of the next entry to preload, after the starts of all entries. The default is one minute.
+    /// The amount of the next entry to preload, after the starts of the upcoming entries. The default is one minute.
     public var nextEntryPreloadAmount = PreloadAmount.seconds(60) { didSet { preloadUpcoming() } }
     /// The conditions under which preloads of entries pause. The default, ``PreloadConditions/standard``, pauses them
-    /// in Low Data Mode. `nil` never pauses them. A preload of a stream that has started is not paused.
+    /// in Low Data Mode. `nil` never pauses them. The preload of a stream is not paused once it has started.
     public var preloadConditions: PreloadConditions? {
         get {
             access(keyPath: \.preloadConditions)
@@ -73,13 +73,13 @@ public import Spool
     @ObservationIgnored private let preloads: QueuePreloads
     @ObservationIgnored private var currentItem: CurrentItemObservation?
     /// Whether failed items are recovered. If so, a player that removes a failed item, as AVQueuePlayer does since iOS
-    /// 18.4, has not advanced.
+    /// 18.4, does not count as having advanced.
     @ObservationIgnored var recoversFailures = false
     /// Whether loading is stopped.
     @ObservationIgnored private(set) var isHeld = false
     /// Whether items play without the cache, from the URL that their source last resolved.
     @ObservationIgnored var makesPlainItems = false
-    /// Called when an entry starts or restarts, and when there are no more entries to play.
+    /// A function that is called when an entry starts or restarts, and when there are no more entries to play.
     @ObservationIgnored var playBegan: @MainActor () -> Void = {}
 
     private struct Slot {
@@ -158,15 +158,16 @@ public import Spool
 
     // MARK: Navigation
 
-    /// Plays an entry from its start instead of the current one. It is ignored if the entry is not in the list. The
-    /// rate stays unchanged.
+    /// Plays an entry from its start instead of the current one. The call is ignored if the entry is not in the list.
+    /// The rate stays unchanged.
     public func skip(to id: Entry.ID) {
         catchUp()
         guard known[id.number] != nil else { return }
         begin(id.number)
     }
 
-    /// Advances to the next entry in playback order, even while one repeats. Returns `false` if there is none.
+    /// Advances to the next entry in playback order, even while the current entry repeats. Returns `false` if there is
+    /// none.
     @discardableResult
     public func next() -> Bool { step(1) }
 
@@ -197,7 +198,7 @@ public import Spool
     func renewCurrent(isPlain: Bool) {
         guard let id = slots.first?.entry, let entry = known[id] else { return }
         let item = item(of: entry, isPlain: isPlain)
-        // All items are removed, because replacing only a failed item may lead to playback without audio.
+        // All items are removed, because replacing only a failed item may cause playback without audio.
         player.removeAllItems()
         slots = []
         guard player.canInsert(item, after: nil) else { return }
@@ -303,7 +304,7 @@ public import Spool
         return server.url(for: currentEntry.source) != asset.url
     }
 
-    /// Applies changes that the player made automatically. It may have advanced before its notification.
+    /// Applies changes that the player made automatically. The player may advance before it posts the notification.
     func catchUp() {
         guard let last = slots.last, let first = slots.first?.item, player.currentItem !== first else { return }
         if recoversFailures, first.status == .failed { return }

@@ -1,5 +1,5 @@
-/// The playback order of a list: as listed or shuffled, played once or repeated, or with one entry repeated. It only
-/// makes decisions.
+/// The playback order of a list: as listed or shuffled, played once or repeated, or with one entry repeated. This type
+/// only makes decisions.
 ///
 /// Entries have permanent numbers. Finding an entry takes time proportional to the length of the list.
 struct PlaybackOrder: Hashable, Sendable {
@@ -34,7 +34,8 @@ struct PlaybackOrder: Hashable, Sendable {
         return Array(rest) + played[..<place].prefix(count - rest.count)
     }
 
-    /// Returns the entry at a distance in playback order. It continues beyond the end only if the list repeats.
+    /// Returns the entry at a distance from the current one in playback order. The order continues beyond the end only
+    /// if the list repeats.
     func neighbor(_ distance: Int) -> ID? {
         guard let place else { return nil }
         let target = place + distance
@@ -48,7 +49,7 @@ struct PlaybackOrder: Hashable, Sendable {
 
     // MARK: Changes
 
-    /// Makes an entry the current one. It is ignored if the entry is not in the list.
+    /// Makes an entry the current one. The call is ignored if the entry is not in the list.
     mutating func jump(to id: ID) {
         if listed.contains(id) { current = id }
     }
@@ -72,8 +73,8 @@ struct PlaybackOrder: Hashable, Sendable {
 
     /// Removes entries.
     ///
-    /// If the current entry is among them, the next remaining entry becomes the current one. At the end of the list, it
-    /// is the first entry if the list repeats, otherwise the last.
+    /// If the current entry is among them, the next remaining entry becomes the current one. If no entry remains after
+    /// it, the first one becomes current if the list repeats, otherwise the last one before it.
     mutating func remove(_ ids: Set<ID>) {
         if let id = current, ids.contains(id), let place {
             let before = played[..<place].filter { !ids.contains($0) }
@@ -83,8 +84,8 @@ struct PlaybackOrder: Hashable, Sendable {
         played.removeAll(where: ids.contains)
     }
 
-    /// Moves an entry to an index in the list, not counting the entry itself. It is ignored if the entry is not in the
-    /// list.
+    /// Moves an entry to an index in the list, not counting the entry itself. The call is ignored if the entry is not
+    /// in the list.
     mutating func move(_ id: ID, to index: Int) {
         guard let from = listed.firstIndex(of: id) else { return }
         listed.remove(at: from)
@@ -92,7 +93,8 @@ struct PlaybackOrder: Hashable, Sendable {
         if !isShuffled { played = listed }
     }
 
-    /// Shuffles with the current entry first, or restores the list's order from the current entry on.
+    /// Shuffles the entries, with the current entry first, or restores the order of the list. The current entry stays
+    /// the same.
     mutating func shuffle(_ isShuffled: Bool, using random: inout some RandomNumberGenerator) {
         self.isShuffled = isShuffled
         played = isShuffled ? listed.shuffled(using: &random) : listed

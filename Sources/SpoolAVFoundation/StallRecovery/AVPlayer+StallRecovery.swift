@@ -31,8 +31,7 @@ extension AVPlayer {
     /// Makes the player recover from stalls of items that play through a cache, and makes a queue load the current item
     /// first. It does not make items play through a cache.
     ///
-    /// Call it once for each player. Further calls have no effect, and there is nothing to retain. Items without a
-    /// cache play as before.
+    /// One call for each player is enough, and there is nothing to retain. Items without a cache play as before.
     ///
     /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` requires
     /// `automaticallyWaitsToMinimizeStalling = false` if the delegate loads media data. Otherwise, the player, which
@@ -47,7 +46,7 @@ extension AVPlayer {
     ///
     /// `AVQueuePlayer` advances to the next item, and `AVPlayer` to a replacement, without cancelling the requests of
     /// the previous item. Those requests are suspended, and resume if the item returns. Items in the queue may load
-    /// ahead. After removing items from a queue, call this method again to suspend them immediately.
+    /// ahead. After removing items from a queue, call this method again to suspend their requests immediately.
     @MainActor public func recoverFromStalls() { StallRecovery.of(self).queueLoading.update() }
 
     /// Replaces the current item with a new one that plays at the same time and rate.
@@ -100,8 +99,8 @@ extension AVPlayerItem {
 
     /// Creates an item that plays media through a cache, with credentials or a URL that are resolved when needed.
     ///
-    /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``. Credentials are also sent to the origin through
-    ///   it.
+    /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``. The server also sends the credentials to the
+    ///   origin.
     public convenience init(caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil) {
         self.init(asset: CachingURLAsset(caching: source, in: cache, server: server))
     }

@@ -8,20 +8,20 @@ import Foundation
 
     /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
-        // Called on any thread.
+        // The closure is called on any thread.
         observation = player.observe(\.currentItem) { _, _ in
             Task { @MainActor in changed() }
         }
     }
 }
 
-/// An observation of whether a player plays or waits by key-value observing, on Apple platforms.
+/// An observation, by key-value observing, of whether a player plays or waits, on Apple platforms.
 @MainActor final class PlayStateObservation {
     private var observation: NSKeyValueObservation?
 
     /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
-        // Called on any thread.
+        // The closure is called on any thread.
         observation = player.observe(\.timeControlStatus) { _, _ in
             Task { @MainActor in changed() }
         }
@@ -36,7 +36,7 @@ import Foundation
     /// until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {
         observation = player.observe(\.isExternalPlaybackActive) { player, _ in
-            // Called on any thread, but the player is read on the main actor.
+            // The closure is called on any thread, but the player is read on the main actor.
             Task { @MainActor [weak player] in
                 if let player { changed(player.isExternalPlaybackActive) }
             }

@@ -1,10 +1,11 @@
 #if canImport(AVFoundation) && !os(watchOS)
 extension StallRecovery {
-    /// The decisions about when a player without data resumes, and at which rate.
+    /// A state machine that decides when a player without data resumes, and at which rate.
     ///
-    /// It only makes decisions. It uses the state of the player after every possible change instead of a single
-    /// notification, because stalls are reported late or not at all. While it waits for bytes, the player waits with
-    /// its rate set. Therefore, a pause by the user is a change of the rate, which distinguishes it from the stall.
+    /// The state machine performs no actions itself. It uses the state of the player after every possible change
+    /// instead of a single notification, because stalls are reported late or not at all. While it waits for bytes, the
+    /// player waits with its rate set. Therefore, a pause by the user is a change of the rate, which distinguishes it
+    /// from the stall.
     struct StateMachine: Hashable, Sendable {
         /// The state of playback.
         enum State: Hashable, Sendable {
@@ -54,7 +55,7 @@ extension StallRecovery {
 
         /// An action.
         enum Action: Hashable, Sendable {
-            /// Let the player wait for media, with the rate set at which to resume.
+            /// Let the player wait for media, with its rate set to the one at which to resume.
             case wait(rate: Float)
             /// Play the available media at the rate.
             case play(rate: Float)
