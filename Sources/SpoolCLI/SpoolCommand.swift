@@ -86,7 +86,7 @@ struct SpoolCommand: AsyncParsableCommand {
 
 /// The error output of a failed command: the lines on standard error, and the exit status.
 struct ErrorReport {
-    /// One sentence for each failure. It is empty if the reader of the output has closed it.
+    /// One sentence for each failure. The array is empty if the reader of the output has closed the pipe.
     private(set) var lines: [String] = []
     private(set) var status: Int32 = 1
 
@@ -136,10 +136,10 @@ extension CacheError {
 
 /// Standard input, output and error. The parent process may have closed any of them.
 private enum StandardDescriptors {
-    /// Opens `/dev/null` for reading as each closed descriptor.
+    /// Opens `/dev/null` for reading under the number of each closed descriptor.
     ///
-    /// Otherwise, the next opened file would get that descriptor, and output would be written to it. It must be called
-    /// before any file is opened.
+    /// Otherwise, the next opened file would get that descriptor, and output would be written to it. This function must
+    /// be called before any file is opened.
     static func fill() {
         for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
         where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {

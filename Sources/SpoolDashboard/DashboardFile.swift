@@ -10,14 +10,14 @@ package struct DashboardFile: Sendable {
     package let bytes: Data
     /// The media type.
     package let contentType: String
-    /// The entity tag, which differs for each content.
+    /// The entity tag, which depends on the content.
     package let entityTag: String
 
     private init(_ file: DashboardFileBytes) {
         name = String(cString: file.name)
         bytes = Data(bytes: file.bytes, count: file.count)
         contentType = Self.contentType(of: name)
-        // FNV-1a is enough, because equal tags would only show an old page.
+        // FNV-1a is enough, because a collision would only make a browser show an old page.
         let hash = bytes.reduce(0xcbf2_9ce4_8422_2325) { (hash: UInt64, byte) in
             (hash ^ UInt64(byte)) &* 0x100_0000_01b3
         }

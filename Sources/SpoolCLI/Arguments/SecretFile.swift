@@ -31,7 +31,7 @@ struct SecretFile {
         do {
             data = try handle.read(upToCount: limit) ?? Data()
         } catch {
-            // The description by Foundation consists of error domains and numbers.
+            // Foundation's description consists of error domains and numbers.
             let cause = (error as NSError).userInfo[NSUnderlyingErrorKey] as? NSError
             let code = cause.flatMap { $0.domain == NSPOSIXErrorDomain ? Int32(exactly: $0.code) : nil }
             throw Failure(cause: "can't be read: \(systemCause(code ?? EIO))")
@@ -70,8 +70,8 @@ enum KeyFile {
         let passphrase = Data(bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") })
         guard !passphrase.isEmpty else { throw failure(path, "passphrase", "has an empty first line") }
         return EncryptionKey { salt in
-            // It uses 32 MiB and a parallelism of three. This is one of the settings for scrypt in OWASP's cheat sheet
-            // on password storage.
+            // With these parameters, scrypt uses 32 MiB and a parallelism of three. They are among the settings for
+            // scrypt in OWASP's cheat sheet on password storage.
             let key = try KDF.Scrypt.deriveKey(
                 from: passphrase, salt: salt, outputByteCount: EncryptionKey.byteCount, rounds: 1 << 15, blockSize: 8,
                 parallelism: 3)

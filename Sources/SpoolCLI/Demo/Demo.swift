@@ -39,10 +39,10 @@ struct DemoCommand: AsyncParsableCommand {
     }
 }
 
-/// The demonstration, which plays media three times from its own cache.
+/// The demonstration, which plays media three times through its own cache.
 ///
-/// The first playback uses the origin, and seeks. The second one does not use the origin. The third one uses another
-/// player, through the proxy server.
+/// The first playback uses the origin and includes seeks. The second one does not use the origin. The third one uses
+/// another player, through the proxy server.
 struct Demo: Sendable {
     private struct Recording: Sendable {
         var arrivals = DownloadMap()
@@ -61,7 +61,7 @@ struct Demo: Sendable {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // If it cannot be removed, it remains as a temporary folder.
+        // If the folder cannot be removed, it remains as a temporary folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let origin = try await origin(in: folder)
         var options = options
@@ -97,7 +97,7 @@ struct Demo: Sendable {
         configuration.port = 0
         configuration.logger = options.logger
         let cache = try await options.openNow(upstream) { cache in
-            // The origin is switched off and can't revalidate the file, which does not change.
+            // An origin that is switched off can't revalidate the file, which does not change.
             cache.freshness = .immutable
             configuration.configure(&cache)
         }

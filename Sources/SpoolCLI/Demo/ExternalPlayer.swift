@@ -26,7 +26,7 @@ struct ExternalPlayer: Sendable {
         for player in all {
             let arguments = player.command.before + [url.absoluteString] + player.command.after
             let status = try await run(arguments)
-            // The exit status of `env` for a command that does not exist.
+            // `env` exits with 127 if the command does not exist.
             if status != 127 { return (player.name, status == 0) }
         }
         return nil
@@ -34,7 +34,7 @@ struct ExternalPlayer: Sendable {
 
     /// Runs a command without input or output.
     ///
-    /// - Returns: Its exit status, which is 127 if the command does not exist.
+    /// - Returns: The exit status of the command, which is 127 if the command does not exist.
     static func run(_ arguments: [String]) async throws -> Int32 {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

@@ -82,8 +82,8 @@ final class OutputTarget: Sendable {
 
 /// A file next to the one that it replaces, `NAME.partial`, which is renamed when it is complete.
 ///
-/// After an interruption, it is removed, because the bytes are in the cache. A file that a killed process left is
-/// continued if it starts with the same bytes. Therefore, files of other programs are never overwritten.
+/// After an interruption, the partial file is removed, because the bytes are in the cache. A file that a killed process
+/// left is continued only if it starts with the same bytes. Therefore, files of other programs are never overwritten.
 private final class PartialFile: Sendable {
     private struct State {
         /// The number of bytes appended so far.
@@ -186,7 +186,7 @@ private final class PartialFile: Sendable {
 
     /// Removes the written bytes.
     func discard() {
-        // A failure to remove the file is ignored, because the error that led here is reported.
+        // A failure to remove the file is ignored, because the original error is reported.
         if state.withLock({ $0.isOurs }) { unlink(partial) }
     }
 }

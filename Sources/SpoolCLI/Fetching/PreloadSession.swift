@@ -68,9 +68,9 @@ struct PreloadSession {
 /// The progress of one preloaded resource.
 struct PreloadReport: Encodable, Sendable {
     var url: String
-    /// The stored bytes, in the field `landed`.
+    /// The number of stored bytes. The name of the JSON field is `landed`.
     var storedBytes: Int64
-    /// The bytes to store, in the field `wanted`.
+    /// The number of bytes to store. The name of the JSON field is `wanted`.
     @EncodedAsNull var targetBytes: Int64?
     var complete: Bool
 

@@ -72,7 +72,7 @@ struct Warnings: Sendable {
 
     /// Creates a writer that listens to the events of `cache` until the cache is closed.
     ///
-    /// - Parameter onEvent: Receives all events.
+    /// - Parameter onEvent: A function that receives all events.
     init(of cache: MediaCache, onEvent: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
         task = Task { [events = cache.events(), isReadOnly = cache.readOnlyReason != nil] in
             // A read-only cache was already reported when it was opened.

@@ -2,7 +2,8 @@
 import SpoolStorage
 import Synchronization
 
-/// An executor of calls that another process may block forever, such as for a pipe without a reader or a writer.
+/// An executor for calls that another process may block forever, such as those that use a pipe without a reader or
+/// writer.
 ///
 /// Such a call cannot be interrupted. Instead, a cancelled task stops waiting for it. The thread of the call ends with
 /// the process.

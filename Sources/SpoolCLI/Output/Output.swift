@@ -107,7 +107,7 @@ func systemCause(_ code: Int32) -> String {
 }
 
 extension Range<Int64> {
-    /// `[start, end]`, with an exclusive end, because JSON has no ranges.
+    /// The bounds as `[start, end]`, with an exclusive end, because JSON has no ranges.
     var pair: [Int64] { [lowerBound, upperBound] }
 }
 

@@ -122,8 +122,8 @@ enum RangeBar {
         return String(after.prefix(max(0, columns - 1)))
     }
 
-    /// Returns the bytes that a cell represents. There is at least one, even if the file has fewer bytes than the row
-    /// has cells.
+    /// Returns the bytes that a cell represents. There is at least one byte, even if the file has fewer bytes than the
+    /// row has cells.
     static func range(ofCell index: Int, of cells: Int, length: Int64) -> Range<Int64> {
         let size = Double(length) / Double(cells)
         let start = min(Int64(Double(index) * size), length - 1)

@@ -121,7 +121,8 @@ struct Play: Sendable {
         guard let media else { return position }
         let counts = media.statistics
         let isKnown = media.knownStoredRanges.bounds != nil
-        let length = isKnown ? try? await media.contentInformation().length : nil  // Playback reports an error.
+        // If the length can't be read, playback fails as well, and reports the error.
+        let length = isKnown ? try? await media.contentInformation().length : nil
         let numbers =
             "\(ByteCount(bytes: counts.bytesFromCache).text) from the cache, "
             + "\(ByteCount(bytes: counts.bytesFromOrigin).text) from the origin"

@@ -18,7 +18,7 @@ import SpoolAVFoundation
             (self.duration, self.ended, self.time) = (duration, ended, time)
         }
 
-        /// Creates the outcome at the end that the player reports.
+        /// Creates the outcome of a playback whose end the player has reported.
         ///
         /// The player reports the end of the bytes, which may be before the end of the media. A difference of 2
         /// seconds, or of 2 % for formats with an estimated duration, is accepted.
@@ -60,8 +60,8 @@ import SpoolAVFoundation
     /// - Parameters:
     ///   - name: The name of the media in messages.
     ///   - isHeadless: Whether playback has no video or audio output. Except on Linux, it is only muted.
-    ///   - plan: Returns the plan for a duration in seconds. It is called once, when the item is ready.
-    ///   - didSeek: Called for each seek.
+    ///   - plan: A function that returns the plan for a duration in seconds. It is called once, when the item is ready.
+    ///   - didSeek: A function that is called for each seek.
     init(
         _ asset: AVURLAsset, name: String, isHeadless: Bool, plan: @escaping @Sendable (Double?) -> PlayPlan,
         didSeek: @escaping @Sendable (SeekArgument) -> Void = { _ in }
@@ -167,7 +167,7 @@ import SpoolAVFoundation
         case .seek(let seek):
             didSeek(seek)
             isSeeking = true
-            // Sent after all previous events of the player.
+            // This is sent after all previous events from the player.
             defer { send.yield(.arrived) }
             let target = CMTime(seconds: seek.to, preferredTimescale: 1000)
             let hasArrived = await player.seek(to: target, toleranceBefore: .zero, toleranceAfter: .zero)
@@ -187,7 +187,7 @@ import SpoolAVFoundation
 
     private var failure: any Error {
         var cause = item.error?.localizedDescription ?? "unknown cause"
-        // Messages of the cache already start with the name.
+        // Messages from the cache already start with the name.
         for separator in [": ", ", "] where cause.hasPrefix(name + separator) {
             cause = String(cause.dropFirst(name.count + separator.count))
         }

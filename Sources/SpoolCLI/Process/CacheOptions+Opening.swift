@@ -21,7 +21,7 @@ extension CacheOptions {
         return try await use(try await openWhenFree(upstream), capacity: capacity, body)
     }
 
-    /// Passes a cache to `body`, which may be read-only.
+    /// Passes a cache, which may be read-only, to `body`.
     ///
     /// If a server uses the directory, stored bytes are read from it, and missing ranges are fetched through the
     /// server.
@@ -102,7 +102,7 @@ extension CacheOptions {
 
     /// Opens the cache.
     ///
-    /// - Parameter configure: Changes the configuration.
+    /// - Parameter configure: A function that changes the configuration.
     /// - Throws: `CacheError` with code `.directoryInUse` if another process uses the directory.
     func openNow(
         _ upstream: (any Upstream)? = nil, _ configure: (inout MediaCache.Configuration) -> Void = { _ in }

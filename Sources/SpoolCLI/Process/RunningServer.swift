@@ -31,7 +31,7 @@ struct RunningServer: Error {
     ///   players.
     func upstream(isPreload: Bool) -> any Upstream {
         var configuration = HTTPUpstream.Configuration()
-        // The server sends no response while its players are waiting for bytes.
+        // The server does not send a response while its players are waiting for bytes.
         if isPreload { configuration.responseTimeout = .seconds(3600) }
         // The server runs on this machine, and its credentials must not be sent to a proxy.
         configuration.proxyEnvironment = [:]

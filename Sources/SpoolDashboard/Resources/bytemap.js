@@ -1,4 +1,4 @@
-// Draws the map of a resource's bytes: stored, arriving, being read and just evicted.
+// Draws the map of a resource's bytes: stored, being received, being read, and just evicted.
 import { percent, plural } from "./format.js";
 import { mayMove } from "./frames.js";
 import { fadeMilliseconds, store } from "./store.js";

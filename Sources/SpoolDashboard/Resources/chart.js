@@ -6,7 +6,7 @@ import { addDrawing, requestFrame } from "./frames.js";
 
 const chartHeight = 150, axisHeight = 20;
 
-/// The smallest limit of an axis above a value whose half is 1, 2 or 5 times a power of ten.
+/// The smallest limit for an axis that exceeds a value, and whose half is 1, 2 or 5 times a power of ten.
 const limitAbove = value => {
     const half = Math.max(5000, value * 0.52), power = 10 ** Math.floor(Math.log10(half));
     return 2 * power * [1, 2, 5, 10].find(step => step * power >= half);

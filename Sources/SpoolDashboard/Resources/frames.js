@@ -12,7 +12,7 @@ const frame = now => {
     let continues = false;
     for (const draw of drawings) continues = draw(now) === true || continues;
     performance.measure("spool-frame", { start, end: performance.now() });
-    performance.clearMeasures("spool-frame"); // Observers receive it; the timeline would grow without limit.
+    performance.clearMeasures("spool-frame"); // Observers still receive it. Otherwise, the timeline would grow.
     isRunning = continues && !document.hidden;
     if (isRunning) requestAnimationFrame(frame);
 };

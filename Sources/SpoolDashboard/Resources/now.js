@@ -14,7 +14,7 @@ const problems = new Set(["failed", "retrying", "notCached", "inconsistentRespon
     "cacheUnavailable", "warning", "originChanged"]);
 
 export class NowView {
-    /// The time at which the figures last changed. The first change may follow immediately after the start of the page.
+    /// The time at which the figures last changed. Initially, there is no minimum time until the next change.
     #shownAt = -Infinity;
     #timer = null;
     #history = null;
@@ -85,7 +85,7 @@ export class NowView {
         }
     }
 
-    /// The hit ratio of the last minute, because single intervals contain few requests.
+    /// The hit ratio over the last minute, because a single interval contains too few requests.
     #ratio(samples) {
         const requests = samples.reduce((sum, sample) => sum + sample.requests, 0);
         return requests === 0 ? null : samples.reduce((sum, sample) => sum + sample.hits, 0) / requests;
@@ -194,7 +194,7 @@ export class NowView {
                 this.#link(entry), make("span", { class: "breaks" }, sentence(entry.message))))));
     }
 
-    /// The name of the resource of an entry, as a link if it is stored. Empty for an event of the whole cache.
+    /// The name of the resource of an entry, as a link if it is stored. It is empty if the entry has no resource.
     #link({ key, url }) {
         if (key === null) return make("span");
         const name = make("bdi", {}, names(url).name);

@@ -13,7 +13,7 @@ class Store extends EventTarget {
     /// The requests in progress and the readers, by key.
     transfers = new Map();
     readers = new Map();
-    /// The number of all requests in progress, and of waiting readers. The server reports at most 100 of each.
+    /// The numbers of all requests in progress and of all waiting readers. The server lists at most 100 of each.
     transferCount = 0;
     waitingCount = 0;
     /// The ranges that were evicted in the last seconds, by key.
