@@ -15,7 +15,7 @@ struct BenchmarkTask {
         self.file = file
     }
 
-    /// Parses the arguments of ``command``; `nil` for other arguments.
+    /// Parses the arguments of ``command``. The result is `nil` for other arguments.
     init?(_ arguments: [String]) {
         guard arguments.count == 3, arguments[0] == "--fetch", let url = URL(string: arguments[1]) else { return nil }
         self.init(url: url, file: URL(filePath: arguments[2]))

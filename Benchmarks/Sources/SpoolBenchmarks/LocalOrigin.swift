@@ -97,7 +97,7 @@ final class TemporaryFolder: Sendable {
 
     deinit { try? FileManager.default.removeItem(at: url) }
 
-    /// Returns the URL of a file or folder in it.
+    /// Returns the URL of a file or folder in this folder.
     func file(_ name: String) -> URL { url.appending(path: name) }
 }
 

@@ -51,7 +51,7 @@ struct Pair: Sendable {
     }
 }
 
-/// Returns the median; the upper of the two middle values for an even number of values.
+/// Returns the median. For an even number of values, it is the upper of the two middle values.
 func median(_ values: [Double]) -> Double {
     values.isEmpty ? .nan : values.sorted()[values.count / 2]
 }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The command that runs the named benchmarks, or all.
+/// The command that runs the named benchmarks, or all of them.
 ///
 /// Start it with `swift run -c release --package-path Benchmarks SpoolBenchmarks NAME…`. A name also selects the
 /// benchmarks that start with it and a hyphen. For example, `scale` selects `scale-hits`.
@@ -69,7 +69,7 @@ struct Report: Sendable {
 struct Promise: Sendable {
     var name: String
     var spool: String
-    /// The alternative, which is measured alternately with Spool; empty if the goal is an absolute number.
+    /// The alternative, which is measured alternately with Spool. It is empty if the goal is an absolute number.
     var peer = ""
     var ratio = ""
     var goal: String

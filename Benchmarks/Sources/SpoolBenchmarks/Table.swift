@@ -44,7 +44,7 @@ struct Table: CustomStringConvertible, Sendable {
     }
 }
 
-/// Returns a rounded number with a comma between thousands, such as `16,226,484`. Below 10 it has one decimal.
+/// Returns a rounded number with a comma between thousands, such as `16,226,484`. A number below 10 has one decimal.
 func figure(_ value: Double) -> String {
     guard value.isFinite else { return "–" }
     if value < 10 { return "\((value * 10).rounded() / 10)" }

@@ -105,7 +105,7 @@ private struct BesideFilm {
         try LimitedOrigin(bytes, path: "/film.mp4", bytesPerSecond: 8e6, roundTrip: roundTrip)
     }
 
-    /// Returns the MB that were sent until the player stopped, and until a second later.
+    /// Returns the megabytes that the origin sent until the player stopped, and until one second later.
     func leavePassThrough() async throws -> (left: Double, later: Double) {
         let origin = try origin()
         defer { origin.stop() }
@@ -119,7 +119,7 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(origin.bytesSent) / Self.megabyte)
     }
 
-    /// Returns the same numbers with an empty cache, and the additional MB sent for a second playback.
+    /// Returns the same numbers with an empty cache, and the additional megabytes sent for a second playback.
     func leaveSpool() async throws -> (left: Double, later: Double, again: Double) {
         let origin = try origin()
         defer { origin.stop() }
@@ -140,7 +140,7 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(later) / Self.megabyte, Double(again) / Self.megabyte)
     }
 
-    /// The time between opening a cache, or creating a client, and playback, as in an app. It lets their background
+    /// The time between opening a cache, or creating a client, and playback, as in an app. The pause lets background
     /// work and the removal of the previous round's files finish, because these are not part of a start.
     private static let rest = Duration.milliseconds(150)
 

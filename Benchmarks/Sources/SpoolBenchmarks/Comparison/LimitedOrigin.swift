@@ -59,7 +59,7 @@ final class LimitedOrigin: Sendable {
     }
 
     private func begin(_ connection: Int32) {
-        // Limits the kernel's buffers, so that the origin stops soon after a client stops reading.
+        // This limits the kernel's buffers, so that the origin stops soon after a client stops reading.
         for (level, option, value) in [
             (SOL_SOCKET, SO_SNDBUF, Int32(128 << 10)), (Int32(IPPROTO_TCP), TCP_NODELAY, 1),
         ] {
@@ -125,7 +125,7 @@ final class LimitedOrigin: Sendable {
     }
 }
 
-/// The bandwidth limit, which all connections share. It sends one piece after another.
+/// The bandwidth limit, which all connections share. Pieces are sent one after another.
 private final class Line: Sendable {
     private struct State {
         var free = ContinuousClock.now

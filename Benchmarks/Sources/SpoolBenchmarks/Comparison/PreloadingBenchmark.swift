@@ -53,7 +53,7 @@ private struct PreloadedFilm {
     struct Play: Sendable {
         /// The milliseconds for which each read waited, except the first one.
         var reads: [Double]
-        /// The MB that the preloads fetched during the reads.
+        /// The megabytes that the preloads fetched during the reads.
         var megabytes: Double
     }
 
@@ -94,7 +94,7 @@ private struct PreloadedFilm {
             let begin = clock.now
             guard let chunk = try await chunks.next() else { break }
             times.append((clock.now - begin) / .milliseconds(1))
-            // Waits for the duration of the media that was read.
+            // The reader waits for the duration of the media that was read.
             try await clock.sleep(until: begin + interval * (Double(chunk.count) / Double(Self.piece)))
         }
         return Array(times.dropFirst())

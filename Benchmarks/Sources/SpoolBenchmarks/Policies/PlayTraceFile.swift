@@ -26,8 +26,8 @@ extension PlayTrace {
     ///
     /// - `r ID BLOCKS CLASS` declares a resource. The class is 0 for a track, 1 for a podcast, 2 for a long video and 3
     ///   for a short one.
-    /// - `TIME ID FIRST COUNT SESSION FLAGS` is a read, in order of time. The time is in seconds, and blocks have 64
-    ///   KiB. The flags are added: 1 for the start of a session, 2 for its end, 4 for a complete one, 8 for a scan.
+    /// - `TIME ID FIRST COUNT SESSION FLAGS` is a read. Reads are in order of time. The time is in seconds, and a block
+    ///   is 64 KiB. The flags are a sum. 1 means the start of a session, 2 its end, 4 a complete session, and 8 a scan.
     /// - Empty lines, and lines that start with `#`, are ignored.
     ///
     /// - Throws: ``BenchmarkError`` with a line number.

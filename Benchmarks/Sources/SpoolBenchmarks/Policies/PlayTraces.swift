@@ -112,12 +112,12 @@ extension PlayTraceBuilder {
     fileprivate mutating func listen(to song: Int32, at time: Double) {
         let count = blockCount(song)
         let isSkipped = Int.random(in: 0..<5, using: &random) == 0
-        // A track has 256 kbit/s, which is 32 KB/s.
+        // A track is encoded at 256 kbit/s, which is 32 KB/s.
         let end = isSkipped ? Int32(Double.random(in: 10...30, using: &random) / 2) : count
         play(song, from: 0, to: min(end, count), at: time, lasting: Double(count) * 2, readAhead: 4)
     }
 
-    /// Plays a short video. Most stop within three seconds, when the player has read much more.
+    /// Plays a short video. Most playbacks stop within three seconds, when the player has read much more.
     fileprivate mutating func glance(at video: Int32, at time: Double) {
         let count = blockCount(video)
         let isLeft = Int.random(in: 0..<5, using: &random) < 3
@@ -132,7 +132,8 @@ extension PlayTraceBuilder {
         }
     }
 
-    /// Plays all of a resource in sessions several hours apart. Each resumes one block before the previous one's end.
+    /// Plays all of a resource in sessions several hours apart. Each session resumes one block before the end of the
+    /// previous one.
     fileprivate mutating func watchInParts(
         _ resource: Int32, at time: Double, parts: Int, lasting seconds: Double, rewinds: Int = 0
     ) {

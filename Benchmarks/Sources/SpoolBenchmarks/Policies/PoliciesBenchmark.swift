@@ -29,7 +29,7 @@ struct PolicyComparison {
         var nanosecondsPerBlock: Double
     }
 
-    /// The strategies. `isDefault` marks the default of caches.
+    /// The strategies. `isDefault` marks the default strategy of a cache.
     private static let strategies:
         [(name: String, isDefault: Bool, hasHint: Bool, make: @Sendable () -> any EvictionStrategy)] = [
             ("LRU", false, false, EvictionPolicy.leastRecentlyUsed.makeStrategy),

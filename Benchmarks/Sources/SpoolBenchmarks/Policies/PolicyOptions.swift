@@ -8,7 +8,7 @@ struct PolicyOptions: Sendable {
     var capacities: [Double] = [1, 5, 20]
     var isJSON = false
 
-    /// Parses the options; `nil` unless the arguments are `policies` and an option.
+    /// Parses the options. The result is `nil` unless the arguments start with `policies` and an option.
     ///
     /// - Throws: ``BenchmarkError`` for an unknown option or an invalid value.
     init?(_ arguments: [String]) throws {

@@ -3,7 +3,7 @@ import SpoolStorage
 
 /// A simulator that replays a trace with the eviction strategy of a real cache, but without bytes.
 struct PolicySimulator {
-    /// The results of a trace.
+    /// The results for a trace.
     struct Outcome: Sendable {
         var readBlocks = 0
         var hitBlocks = 0
@@ -126,7 +126,7 @@ struct PolicySimulator {
 
     private mutating func reserveSpace(_ count: Int64, for piece: Range<Int64>, _ reader: Int) -> Bool {
         evictUnused(count, isLastResort: false)
-        // Evicts the bytes before the player's position in media that is in use, starting with the first ones.
+        // In media that is in use, the bytes before the player's position are evicted, starting with the first ones.
         for resource in [reader] + open where used + count > capacity {
             let position = resource == reader ? piece.lowerBound : resources[resource].position
             let behind = resources[resource].stored.intersection(

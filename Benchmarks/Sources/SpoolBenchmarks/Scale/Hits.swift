@@ -4,7 +4,7 @@ import Spool
 /// A measurement that reads a resource once, in pieces of one size.
 struct Hits {
     enum Order: String, CaseIterable {
-        /// One reader for the part of each task.
+        /// One reader for each task's part of the resource.
         case inSequence = "in sequence"
         /// One reader for each piece. Consecutive pieces are not adjacent.
         case apart = "with a reader for each"

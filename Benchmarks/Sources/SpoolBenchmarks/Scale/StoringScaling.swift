@@ -104,7 +104,7 @@ private struct StoringRun {
     }
 }
 
-/// A counter that many tasks increase.
+/// A counter that many tasks increment.
 private final class Count: Sendable {
     private let number = Atomic(0)
 
