@@ -1,7 +1,7 @@
 import HTTPRanges
 import HTTPTypes
 
-/// The checks of every decision: it causes no crash, and bytes are stored only at the stated offset and never in
+/// The checks of every decision: it does not cause a crash, and bytes are stored only at the stated offset and never in
 /// another version.
 ///
 /// The input is the header section of a response as lines. The first line has three digits of the status and two bytes

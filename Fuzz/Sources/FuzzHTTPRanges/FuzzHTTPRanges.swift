@@ -1,6 +1,7 @@
 import CLibFuzzer
 
-/// Runs libFuzzer on the header parsers. It calls ``fuzzOneInput(_:_:)`` with inputs that cover more and more code.
+/// Runs libFuzzer on the header parsers. libFuzzer calls ``fuzzOneInput(_:_:)`` with inputs that cover more and more
+/// code.
 ///
 /// A crash or a failed `precondition` of a check is a finding. libFuzzer then writes the input to `crash-…`.
 @main struct FuzzHTTPRanges {
@@ -11,7 +12,8 @@ import CLibFuzzer
     }
 }
 
-/// Checks one input. The first byte selects the checks, and the rest is the text. libFuzzer calls it by this name.
+/// Checks one input. The first byte selects the checks, and the rest is the text. libFuzzer calls the function by this
+/// name.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = UnsafeBufferPointer(start: start, count: start == nil ? 0 : count)

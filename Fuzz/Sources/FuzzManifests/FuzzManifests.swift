@@ -1,7 +1,7 @@
 @testable import SpoolStreams
 
-/// Checks the parsers and rewriters of manifests with one input. libFuzzer calls it by this name, with inputs that
-/// cover more and more code. A crash, a failed `precondition` of a check, or a timeout is a finding.
+/// Checks the parsers and rewriters of manifests with one input. libFuzzer calls the function by this name, with inputs
+/// that cover more and more code. A crash, a failed `precondition` of a check, or a timeout is a finding.
 ///
 /// The first byte selects the checks and the URL of the manifest, and the rest is the text.
 @_cdecl("LLVMFuzzerTestOneInput")

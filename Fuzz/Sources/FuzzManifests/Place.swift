@@ -28,7 +28,7 @@ struct Place {
         return try? ForwardAddress.origin(of: asked.target.dropFirst(Self.prefix.count))
     }
 
-    /// Checks that `written` leads a client of the proxy to the target of `original` in the manifest.
+    /// Checks that `written` refers a client of the proxy to the target of `original` in the manifest.
     func check(_ written: String, _ original: String) {
         let parts = URIReference(original)
         if parts.path.isEmpty && parts.query == nil && parts.scheme == nil && parts.authority == nil { return }

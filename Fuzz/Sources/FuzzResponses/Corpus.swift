@@ -1,6 +1,6 @@
 import Foundation
 
-/// The header sections with which mutation starts. Each file has a status line and fields, as servers send them.
+/// The header sections with which mutation starts. Each file contains a status line and fields, as servers send them.
 ///
 /// `{first}`, `{last}`, `{count}` and `{length}` are replaced by the requested range, and `{port}` by the server's
 /// port.

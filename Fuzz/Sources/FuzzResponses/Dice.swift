@@ -16,7 +16,7 @@ struct Dice {
         return Self.mix(state)
     }
 
-    /// Returns a number from 0 to less than `bound`.
+    /// Returns a number that is at least 0 and less than `bound`.
     mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
 
     /// Returns true with a probability of 1 in `count`.

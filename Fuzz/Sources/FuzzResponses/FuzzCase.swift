@@ -87,8 +87,8 @@ struct FuzzCase {
         configuration.responseTimeout = .milliseconds(250)
         configuration.idleTimeout = .milliseconds(250)
         configuration.maximumRedirects = 3
-        // Three redirects need four requests, and each may take its timeout. Silence is detected up to a quarter of the
-        // timeout later.
+        // Three redirects need four requests, and each may take as long as the timeout. Silence is detected with a
+        // delay of up to a quarter of the timeout.
         return TimedUpstream(
             AsyncHTTPClientUpstream(configuration), head: .milliseconds(250) * 4, chunk: .milliseconds(400))
     }()
