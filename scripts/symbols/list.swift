@@ -1,5 +1,5 @@
 // Lists the public symbols in the symbol graphs of a directory, one on each line, sorted by name. The exit status is 1
-// if a symbol has no doc comment, or is an enum of which a new case would break clients.
+// if a symbol has no doc comment, or if a new case of an enum would break clients.
 //
 //   swift scripts/symbols/list.swift DIRECTORY MODULE… >LIST
 import Foundation
