@@ -1,8 +1,8 @@
 import HTTPTypes
 import SpoolAVFoundation
 
-/// Returns media that needs a bearer token. It is requested before its first use, and again if it is expired or
-/// rejected.
+/// Returns media that needs a bearer token. The token is requested before its first use, and again after it has expired
+/// or was rejected.
 func source(
     of url: URL, token: @escaping @Sendable () async throws -> (text: String, expiration: Date)
 ) -> MediaSource {

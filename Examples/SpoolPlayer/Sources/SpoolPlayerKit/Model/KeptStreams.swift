@@ -31,7 +31,7 @@ import SpoolProxy
         }
     }
 
-    /// Starts or resumes a download. Does nothing if it is in progress.
+    /// Starts or resumes a download, unless it is already in progress.
     func add(_ title: Title) {
         guard tasks[title.id] == nil else { return }
         titles[title.id] = title

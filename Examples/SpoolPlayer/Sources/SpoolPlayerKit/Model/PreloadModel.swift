@@ -60,8 +60,8 @@ enum PreloadChoice {
         }
     }
 
-    /// Removes the state of a file that is no longer stored; `nil` for all files. The file may also belong to a stream,
-    /// so the states of streams are removed, too.
+    /// Removes the state of a file that is no longer stored, or of all files if the key is `nil`. The file may also
+    /// belong to a stream, so the states of streams are removed, too.
     func forget(_ key: CacheKey?) {
         states = states.filter { _, state in
             !state.isOver || (key != nil && state.key != nil && state.key != key)
