@@ -51,7 +51,7 @@ extension ProxyServer {
 
     /// Closes the sockets of a server in an app until the app gets the next URL. See ``Spool/MediaServer``.
     ///
-    /// It then listens again, on the same port if that is free. Other servers ignore the call.
+    /// The server then listens again, on the same port if that is free. Other servers ignore the call.
     public func suspend() {
         guard configuration.startsOnDemand else { return }
         let sockets = restarting.withLock { _ in
@@ -87,7 +87,7 @@ extension ProxyServer {
         try await download.run()
     }
 
-    /// Listens if the server starts automatically, and again if the system has closed the listening socket.
+    /// Starts listening if the server starts on demand, and listens again if the system has closed the socket.
     ///
     /// If the previous port is in use, the server uses another one.
     func listenIfNeeded() {

@@ -22,7 +22,7 @@ open class AVAsset: NSObject {
 /// libmpv itself plays files and `http(s)` URLs. A URL with any other scheme plays only through a delegate of
 /// ``resourceLoader``, as with Apple's AVFoundation. The asset references that delegate weakly.
 ///
-/// Subclasses must be `Sendable`, so they restate `@unchecked Sendable` with a reason.
+/// Subclasses must be `Sendable`, so they restate `@unchecked Sendable` and give a reason.
 ///
 /// `@unchecked`: all stored properties are constants. ``resourceLoader`` guards its state with a lock.
 open class AVURLAsset: AVAsset, @unchecked Sendable {

@@ -98,7 +98,7 @@ open class AVAssetImageGenerator: NSObject {
     /// Generates the image at a time, and blocks the thread until it is available. Apple has deprecated the method for
     /// this reason.
     ///
-    /// - Parameter actualTime: Receives the actual time of the image.
+    /// - Parameter actualTime: On return, contains the actual time of the image.
     @available(*, deprecated, message: "Use image(at:) or generateCGImageAsynchronously(for:completionHandler:)")
     open func copyCGImage(at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?) throws -> CGImage {
         try waitForImage(at: requestedTime, actualTime: actualTime)

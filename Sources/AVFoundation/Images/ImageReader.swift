@@ -30,7 +30,7 @@ final class ImageReader {
 
     /// Waits until the media is open.
     ///
-    /// - Throws: The error that occurred when it was opened.
+    /// - Throws: The error that occurred when the media was opened.
     func open() async throws {
         _ = try await event { $0 == .ready ? true : nil }
     }

@@ -57,7 +57,7 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
     ) -> Bool
 
-    /// Called when a loaded resource is about to expire and must be loaded again. It is never called here.
+    /// Called when a loaded resource is about to expire and must be loaded again. The method is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
@@ -67,13 +67,13 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest)
 
-    /// Called when a server requires credentials. It is never called here.
+    /// Called when a server requires credentials. The method is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForResponseTo authenticationChallenge: URLAuthenticationChallenge
     ) -> Bool
 
-    /// Called when the credentials are no longer needed. It is never called here.
+    /// Called when the credentials are no longer needed. The method is never called here.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel authenticationChallenge: URLAuthenticationChallenge)
 }
@@ -180,14 +180,15 @@ extension AVAssetResourceLoader {
         package var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
     }
 
-    /// All loading requests of the asset, oldest first. Linux only. It may be read from any thread.
+    /// All loading requests of the asset, oldest first. Linux only. The property may be read from any thread.
     package var requestLog: [LoggedRequest] { core.requestLog }
 
-    /// All violations of the contract by the delegate, oldest first. Linux only. It may be read from any thread.
+    /// All violations of the contract by the delegate, oldest first. Linux only. The property may be read from any
+    /// thread.
     package var contractViolations: [ContractViolation] { core.violations }
 
     /// The content types that later requests allow, or `nil` for all. Linux only, for tests. Apple's AVFoundation
-    /// chooses them itself.
+    /// chooses the types itself.
     package var allowedContentTypes: [String]? {
         get { core.allowedContentTypes }
         set { core.allowedContentTypes = newValue }

@@ -23,7 +23,7 @@ extension AVURLAsset {
 
     /// Returns the loading state of a value.
     ///
-    /// - Parameter error: Receives the error if the value cannot be loaded.
+    /// - Parameter error: On return, contains the error if the value cannot be loaded.
     public func statusOfValue(forKey key: String, error: UnsafeMutablePointer<NSError?>?) -> AVKeyValueStatus {
         switch values.result {
         case nil: return values.isLoading ? .loading : .unknown

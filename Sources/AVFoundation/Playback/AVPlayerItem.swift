@@ -154,8 +154,7 @@ extension AVPlayerItem {
 }
 
 extension AVPlayerItem {
-    /// Returns how libmpv gets an asset's bytes: with its own client, or from the delegate of the asset's
-    /// loader.
+    /// Returns the source of an asset's bytes: libmpv's own client, or the delegate of the asset's loader.
     ///
     /// As with Apple's class, the delegate serves only URLs that cannot be loaded otherwise.
     nonisolated static func source(of asset: AVAsset) -> ItemPlayback.Source? {

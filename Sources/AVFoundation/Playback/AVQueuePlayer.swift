@@ -15,8 +15,8 @@
         super.init(playerItem: item)
     }
 
-    /// Creates a queue with the items, and starts loading the first one. Repeated items are ignored. Apple's class
-    /// raises an exception for them.
+    /// Creates a queue with the items, and starts loading the first one. Repeated items are ignored, while Apple's
+    /// class raises an exception for them.
     public init(items: [AVPlayerItem]) {
         var distinct: [AVPlayerItem] = []
         for item in items where !distinct.contains(where: { $0 === item }) { distinct.append(item) }
@@ -40,8 +40,8 @@
         return items().contains { $0 === afterItem }
     }
 
-    /// Inserts the item after another one, or at the end. It does nothing if ``canInsert(_:after:)`` returns `false`.
-    /// Apple's class raises an exception.
+    /// Inserts the item after another one, or at the end. The call has no effect if ``canInsert(_:after:)`` returns
+    /// `false`. In that case, Apple's class raises an exception.
     open func insert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) {
         guard canInsert(item, after: afterItem) else { return }
         if currentItem == nil { return setCurrent(item) }

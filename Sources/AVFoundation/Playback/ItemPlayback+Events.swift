@@ -3,8 +3,8 @@ import Foundation
 import Synchronization
 
 extension ItemPlayback {
-    /// Handles libmpv's events until the playback is shut down, then destroys the handle. It runs on a dedicated
-    /// thread.
+    /// Handles libmpv's events until the playback is shut down, then destroys the handle. The method runs on a
+    /// dedicated thread.
     func runEvents(of handle: MPVHandle) {
         while !state.withLock({ $0.isShutDown }) {
             let isSeeking = state.withLock { $0.seeks.pending != nil }

@@ -2,7 +2,7 @@ import Foundation
 
 /// The pattern of AVPlayer's requests, as observed from outside:
 ///
-/// 1. It requests the information, with a probe of two unused bytes.
+/// 1. The player requests the information, with a probe of two unused bytes.
 /// 2. It requests all bytes from the position to the end.
 /// 3. It cancels the request once enough bytes are buffered. When the buffer is nearly empty, it sends a new request
 ///    from the buffer's end.

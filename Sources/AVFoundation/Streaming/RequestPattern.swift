@@ -64,7 +64,8 @@ enum LoadingReadResult: Sendable, Equatable {
 
 /// The bytes that a delegate has delivered and the player has not used yet. They form one range of the resource.
 ///
-/// It retains the pieces as delivered, without copying them. Ranges are half-open byte offsets of the resource.
+/// It retains the pieces as delivered, without copying them. Ranges are half-open ranges of byte offsets in the
+/// resource.
 struct StreamBuffer: Sendable {
     private(set) var start: Int64 = 0
     private(set) var end: Int64 = 0

@@ -1,5 +1,5 @@
 extension AVPlayerItem {
-    /// Waits until no libmpv handle plays the item. It returns immediately if none does. Linux only, for tests.
+    /// Waits until no libmpv handle plays the item. Returns immediately if none does. Linux only, for tests.
     nonisolated package func waitUntilReleased() async {
         await state.playbacks.waitUntilNone()
     }
@@ -10,21 +10,22 @@ extension AVPlayerItem {
 
 extension AVAssetResourceLoader {
     /// Whether a seek sends the new request before it cancels the previous one. Both orders occur with Apple's player.
-    /// It applies to later items. Linux only, for tests.
+    /// The setting applies to later items. Linux only, for tests.
     package var requestsBeforeCancelling: Bool {
         get { core.policy.requestsBeforeCancelling }
         set { core.policy.requestsBeforeCancelling = newValue }
     }
 
-    /// Sets the number of bytes ahead at which a player's stream cancels its request, and at which it sends another. It
-    /// applies to later items. Linux only, for tests.
+    /// Sets the number of bytes ahead at which a player's stream cancels its request, and at which it sends another.
+    /// The setting applies to later items. Linux only, for tests.
     package func setReadAhead(cancelAbove: Int64, requestBelow: Int64) {
         core.policy.cancelAbove = cancelAbove
         core.policy.requestBelow = requestBelow
         core.policy.secondsAhead = nil
     }
 
-    /// The pattern in which a player requests the asset's bytes. It applies to later items. Linux only, for tests.
+    /// The pattern in which a player requests the asset's bytes. The setting applies to later items. Linux only, for
+    /// tests.
     package enum PlayerPattern: String, Sendable, CaseIterable {
         /// One request at a time, cancelled in time, as AVPlayer does for audio.
         case friendly

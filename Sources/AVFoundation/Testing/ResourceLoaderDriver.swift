@@ -15,8 +15,8 @@ package final class ResourceLoaderDriver: Sendable {
         url = asset.url
     }
 
-    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. It applies to later
-    /// requests. The default is `false`.
+    /// Whether `currentOffset` is 0 before the first byte, instead of the requested offset. The setting applies to
+    /// later requests. The default is `false`.
     package var currentOffsetStartsAtZero: Bool {
         get { core.currentOffsetStartsAtZero }
         set { core.currentOffsetStartsAtZero = newValue }

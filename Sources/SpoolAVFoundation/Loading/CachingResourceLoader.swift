@@ -164,7 +164,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Sets the duration in seconds and the rate, which determine the delivery rate. It may be called from any thread.
+    /// Sets the duration in seconds and the rate, which determine the delivery rate. The method may be called from any
+    /// thread.
     func plays(duration: Double?, rate: Float) {
         queue.async {
             self.pace.learn(length: self.resource?.length, duration: duration, rate: rate)
@@ -325,7 +326,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: Actions
 
-    /// Passes an input to a request's state machine, and performs its actions. It must be called on the queue.
+    /// Passes an input to a request's state machine, and performs its actions. The method must be called on the queue.
     private func feed(
         _ id: LoadingRequest.ID, bytes: Data = Data(), cause: (any Error)? = nil,
         _ input: (inout LoadingRequest.StateMachine) -> [LoadingRequest.StateMachine.Action]

@@ -90,7 +90,7 @@ final class LoadingRequest {
 }
 
 extension LoadingRequest {
-    /// The bytes that a loading request needs, as offsets of the resource, and whether it needs information.
+    /// The bytes that a loading request needs, as offsets in the resource, and whether it needs information.
     struct RequestedData: Hashable, Sendable {
         /// Whether type and length are requested.
         var information: Bool
@@ -137,7 +137,7 @@ extension LoadingRequest {
     /// - After the player has cancelled, nothing is delivered.
     /// - The request ends once.
     ///
-    /// Ranges are half-open offsets of the resource.
+    /// Ranges are half-open ranges of offsets in the resource.
     struct StateMachine: Hashable, Sendable {
         /// The state of the request.
         enum State: Hashable, Sendable {

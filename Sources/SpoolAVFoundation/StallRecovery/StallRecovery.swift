@@ -251,7 +251,7 @@ import Foundation
         update()
     }
 
-    /// Examines the queue. It is called after changes of the current item, and when caching is enabled again.
+    /// Examines the queue. Called after changes to the current item, and when caching is enabled again.
     func update() {
         guard let player else { return }
         var wanted: [ObjectIdentifier: CachingURLAsset] = [:]

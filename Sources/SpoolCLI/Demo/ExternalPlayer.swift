@@ -6,7 +6,8 @@ import Foundation
 struct ExternalPlayer: Sendable {
     /// The name for the report.
     let name: String
-    /// The command, and its arguments before and after the URL. It reads the media to its end, without output devices.
+    /// The command, and its arguments before and after the URL. The command reads the media to its end, without output
+    /// devices.
     private let command: (before: [String], after: [String])
 
     /// The supported players, in order of preference.

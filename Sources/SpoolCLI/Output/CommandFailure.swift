@@ -97,7 +97,7 @@ struct Warnings: Sendable {
         }
     }
 
-    /// Waits until all events are reported. It must be called after the cache is closed.
+    /// Waits until all events are reported. Call this method after the cache is closed.
     func end() async { await task.value }
 }
 #endif

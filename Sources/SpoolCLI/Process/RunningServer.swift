@@ -100,8 +100,8 @@ struct RunningServer: Error {
 enum RemoteCommand {
     private static let run = Mutex<(@Sendable ([String]) async -> Int32)?>(nil)
 
-    /// Sets the function that runs a command line, reports errors, and returns the exit status. It must be called once,
-    /// at the start.
+    /// Sets the function that runs a command line, reports errors, and returns the exit status. Call this function
+    /// once, at the start.
     static func use(_ run: @escaping @Sendable ([String]) async -> Int32) { self.run.withLock { $0 = run } }
 
     /// The commands that use only the cache, and neither read nor write files for the other process.

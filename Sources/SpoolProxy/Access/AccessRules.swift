@@ -69,7 +69,7 @@ struct AccessRules: Sendable {
         } catch {
             throw RequestFailure(400, "invalid Host field: \(error)")
         }
-        // These names are not resolved by name servers.
+        // Name servers do not resolve these hosts.
         if IPAddress(host: name) != nil || name == "localhost" || name.hasSuffix(".localhost") { return }
         if serverNames.contains(name) { return }
         throw RequestFailure(421, "unknown host name in the request; add it to the server names (--server-name)")
@@ -128,8 +128,8 @@ struct AccessRules: Sendable {
     /// Returns whether a request is allowed to have side effects. For a request from a web page, this is the case only
     /// if this server sent the page.
     ///
-    /// A browser sends the origin of the page with each request that can have effects (Fetch standard, §3.2). A page
-    /// without an origin, or in a sandbox, sends `null` and is rejected.
+    /// A browser sends the origin of the page with each request that can have effects (Fetch standard, §3.2). For a
+    /// page without an origin, or in a sandbox, it sends `null`, and the request is rejected.
     func mayChange(_ head: RequestHead) -> Bool {
         for value in head.fields.values("origin") {
             guard let host = head.host, value.lowercased() == "http://" + host.lowercased() else { return false }

@@ -88,7 +88,7 @@ struct HostPattern: Sendable, Hashable {
         port = parts.port
     }
 
-    /// Returns whether the pattern matches a host in lower case and a port.
+    /// Returns whether the pattern matches a lowercase host and a port.
     func matches(_ host: String, port: Int) -> Bool {
         if let wanted = self.port, wanted != port { return false }
         return isSuffix ? host.hasSuffix(self.host) : host == self.host
@@ -108,7 +108,7 @@ final class ChangedHosts: Sendable {
 
     /// Replaces the patterns.
     ///
-    /// - Throws: `RequestFailure` with status 400 if one of them is invalid. Nothing is changed then.
+    /// - Throws: `RequestFailure` with status 400 if one of them is invalid. In that case, nothing is changed.
     func set(_ hosts: [String]) throws(RequestFailure) {
         var patterns: [HostPattern] = []
         for host in hosts {

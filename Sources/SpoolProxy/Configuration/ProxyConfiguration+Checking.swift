@@ -111,7 +111,8 @@ extension ProxyConfiguration {
     /// Whether any client on the network could use the server.
     private var serverIsOpen: Bool { token == nil && !allowsUnauthenticatedClients && !isForThisMachine }
 
-    /// Whether only this machine can reach the server. A trusted proxy forwards requests from other machines.
+    /// Whether only this machine can reach the server. This is `false` with trusted proxies, which forward requests
+    /// from other machines.
     var isForThisMachine: Bool { listensOnLoopback && trustedProxies.isEmpty }
 
     /// Whether the server listens on an address of this machine only.

@@ -7,7 +7,7 @@ import Spool
 
 /// The bytes of a complete resource, for saving it as a file. Every byte is checked before it is sent.
 ///
-/// It does not send requests to origins.
+/// No requests are sent to origins.
 struct DashboardContent: Sendable {
     let cache: MediaCache
 

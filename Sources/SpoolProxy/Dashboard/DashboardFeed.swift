@@ -262,7 +262,7 @@ final class DashboardFeed: Sendable {
     /// - Parameters:
     ///   - update: The update, or `nil` if nothing changed.
     ///   - current: The current state, for pages that get their first update.
-    /// - Returns: `false` if no page is open. The caller then returns.
+    /// - Returns: Whether a page is open. If not, the caller stops sending updates.
     private func send(_ update: DashboardUpdate?, or current: DashboardUpdate, at elapsed: Duration) -> Bool {
         let (clients, log) = state.withLock { state -> ([Int: Client], RecentItems<DashboardLogEntry>) in
             if state.clients.isEmpty { state.updates = nil }

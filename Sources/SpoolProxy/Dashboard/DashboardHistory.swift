@@ -4,7 +4,7 @@ import Spool
 
 /// The activity of the last hour, in intervals of ten seconds.
 ///
-/// It does not perform I/O or read a clock.
+/// This type does not perform I/O or read a clock.
 struct DashboardHistory: Sendable {
     /// The increments of one interval.
     struct Sample: Encodable, Sendable, Equatable {

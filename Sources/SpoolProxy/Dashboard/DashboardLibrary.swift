@@ -4,7 +4,7 @@ import SpoolStorage
 
 /// The resources that the live pages show, and their changes since the last update.
 ///
-/// It does not perform I/O. The caller reads the catalog and the open resources.
+/// This type does not perform I/O. The caller reads the catalog and the open resources.
 struct DashboardLibrary: Sendable {
     private var records: [CacheKey: StoredResource] = [:]
     /// The files of each stream, and the stream of each file.

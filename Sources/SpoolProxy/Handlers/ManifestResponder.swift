@@ -260,11 +260,11 @@ struct ManifestResponder: Sendable {
         var lifetime: ManifestLifetime
         /// Whether later requests for the same version have the same result.
         var isRepeatable = false
-        /// The URLs of the keys that it references.
+        /// The URLs of the keys that the manifest references.
         var keys: [OriginURL] = []
-        /// One URL of each other origin that it references.
+        /// One URL from each other origin that the manifest references.
         var named: [OriginURL] = []
-        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no URLs are recorded.
+        /// The tag for ``StreamKnowledge/hasMembers(of:tag:)``, or `nil` if no URLs are recorded.
         var membersTag: String?
     }
 
@@ -395,7 +395,7 @@ struct ManifestResponder: Sendable {
     }
 }
 
-/// A recorder of the origins, other than its own, that a manifest references.
+/// A recorder of the origins that a manifest references, except its own origin.
 private final class NamedOrigins {
     /// The first URL of each other origin that is recorded.
     private(set) var urls: [OriginURL] = []
@@ -435,7 +435,7 @@ private final class NamedOrigins {
 /// A result is used only for exactly the bytes from which it was created. Validators and dates do not show that two
 /// users received the same manifest.
 final class RewrittenManifests: Sendable {
-    /// A rewritten manifest, with the facts that are recorded each time it is sent.
+    /// A rewritten manifest, with the information that is recorded each time it is sent.
     struct Entry: Sendable {
         let kind: ManifestKind
         /// The bytes that the origin sent.
@@ -444,11 +444,11 @@ final class RewrittenManifests: Sendable {
         let found: OriginURL
         let bytes: [UInt8]
         let tag: EntityTag?
-        /// The URLs of the keys that it references.
+        /// The URLs of the keys that the manifest references.
         let keys: [OriginURL]
-        /// One URL of each other origin that it references.
+        /// One URL from each other origin that the manifest references.
         let named: [OriginURL]
-        /// See ``StreamKnowledge/hasMembers(of:tag:)``; `nil` if no URLs are recorded.
+        /// The tag for ``StreamKnowledge/hasMembers(of:tag:)``, or `nil` if no URLs are recorded.
         let membersTag: String?
     }
 

@@ -48,7 +48,7 @@ final class OriginRetryWaiter: Sendable {
 
     /// Waits after a response with an error, and returns whether the request may be repeated.
     ///
-    /// It waits for the time in `Retry-After`, at most one minute.
+    /// The wait lasts for the time in `Retry-After`, at most one minute.
     ///
     /// - Throws: `CancellationError` if the client closes the connection.
     func waits(after response: HTTPResponse, _ count: inout Count) async throws -> Bool {

@@ -18,8 +18,8 @@ struct OutgoingRequest: Sendable {
     let isForOperator: Bool
     /// The source that ``SourceRegistry`` has for the URL, or `nil` if there is none.
     var presentation: PresentationSource?
-    /// The cookies that origins have set for earlier requests for the same file. It is `nil` if no cookies are used, or
-    /// if ``presentation`` has its own.
+    /// The cookies that origins have set for earlier requests for the same file. The value is `nil` if no cookies are
+    /// used, or if ``presentation`` has its own.
     var cookies: CookieJar?
 
     /// - Parameter own: The fields for the server's own origin, which replace those of the client.

@@ -215,9 +215,9 @@ struct Responder: Sendable {
 /// Whether an address of the server includes the operator's pages.
 enum OperatorPages: Sendable {
     case none
-    /// It also serves media.
+    /// The address also serves media.
     case also
-    /// It serves nothing else. Pages of an origin at the same address could read them.
+    /// The address serves only the operator's pages, because an origin's pages at the same address could read them.
     case only
 }
 

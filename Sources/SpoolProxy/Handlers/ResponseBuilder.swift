@@ -8,7 +8,7 @@ import SpoolStorage
 
 /// A builder of responses for media, manifests, and errors from the cache.
 ///
-/// It makes no decisions about the cache and never waits. Bodies of media are read when they are sent.
+/// The builder makes no decisions about the cache, and never waits. Bodies of media are read when they are sent.
 struct ResponseBuilder: Sendable {
     let date: DateText
     /// The node's name in `Cache-Status`, or `nil` if it has none.
@@ -155,7 +155,7 @@ struct ResponseBuilder: Sendable {
 }
 
 extension RequestFailure {
-    /// Creates the failure for an error. Its message may contain paths on the server or facts about the origin.
+    /// Creates the failure for an error. Its message may contain paths on the server or details about the origin.
     init(_ status: Int, of error: any Error, retryAfter: Int? = nil) {
         self.init(status, "\(error)", retryAfter: retryAfter)
         namesOrigin = true

@@ -39,12 +39,13 @@ final class SourceRegistry: Sendable {
         self.limit = max(1, limit)
     }
 
-    /// Returns the prefix for the path of an origin's URL. It is the same for the same source.
+    /// Returns the prefix for the path of an origin's URL. The same source always has the same prefix.
     func prefix(for source: MediaSource) -> String {
         prefix(for: source) { $0.isSame(as: source) }
     }
 
-    /// Returns the prefix for the files of a stream whose origin has set cookies. It is the same for the same jar.
+    /// Returns the prefix for the files of a stream whose origin has set cookies. The same jar always has the same
+    /// prefix.
     ///
     /// Only clients that have received the manifest know the prefix, so that no other client's requests are sent with
     /// the cookies.
@@ -82,7 +83,7 @@ final class SourceRegistry: Sendable {
 
     /// Splits the target of a request into the target without the prefix, the prefix, and the source.
     ///
-    /// - Returns: `nil` if the target has no such prefix.
+    /// - Returns: The three parts, or `nil` if the target has no such prefix.
     /// - Throws: `RequestFailure` with status 404 if the secret is unknown.
     func find(
         _ target: String

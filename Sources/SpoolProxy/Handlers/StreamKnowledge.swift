@@ -3,7 +3,7 @@ import Spool
 import SpoolStreams
 import Synchronization
 
-/// The facts about later requests that the server has learned from playlists and manifests.
+/// Information from playlists and manifests that the server needs for later requests.
 ///
 /// The object neither reads nor rewrites manifests. When a table is full, its oldest entries are forgotten, and are
 /// recorded again at the next request for their manifest. The object is safe to use from any thread.
@@ -95,10 +95,10 @@ final class StreamKnowledge: Sendable {
 
     /// Returns whether credentials may be sent to the origin of a URL, and records that they are sent there.
     ///
-    /// They may not be sent if they were first sent to another origin whose manifests refer to this one. To a client,
-    /// all origins look like this server, so the client sends the credentials for one origin to all of them. This
-    /// applies to `Basic` and `Digest`, which clients manage for each origin. An app that uses another scheme sets it
-    /// for all requests.
+    /// The credentials may not be sent if they were first sent to another origin whose manifests refer to this one. To
+    /// a client, all origins look like this server, so the client sends the credentials for one origin to all of them.
+    /// This applies to `Basic` and `Digest`, which clients manage for each origin. An app that uses another scheme sets
+    /// it for all requests.
     ///
     /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials. If
     /// entries were forgotten, the credentials are not sent to an origin that a manifest may have named.
@@ -170,7 +170,7 @@ final class StreamKnowledge: Sendable {
         }
     }
 
-    /// Records the facts that a playlist contains.
+    /// Records the information in a playlist that later requests need.
     ///
     /// - Parameters:
     ///   - requested: The URL that was requested.

@@ -47,7 +47,7 @@ final class StreamMembers: Sendable {
             text.utf8[$0] >= UInt8(ascii: "0") && text.utf8[$0] <= UInt8(ascii: "9")
         }
         return state.withLock { state in
-            // The number may start at each digit, most likely at one of the last.
+            // The number may start at any digit, but most likely starts at one of the last digits.
             for digit in digits.suffix(Self.digitLimit).reversed() {
                 let found = state.templates[text[..<digit]]?.first { $0.key.gives(text) }
                 if let found { return found.value }

@@ -10,7 +10,8 @@ struct BodyStream: Sendable {
     var isEndless = false
     /// A function that receives a function for closing the client's connection, before ``run`` is called.
     var onStart: (@Sendable (_ disconnect: @escaping @Sendable () -> Void) -> Void)?
-    /// Passes the bytes to `write`, one piece at a time. `write` returns when the client has received most of them.
+    /// A function that passes the bytes to `write`, one piece at a time. `write` returns when the client has received
+    /// most of them.
     let run: @Sendable (_ write: (ByteBuffer) async throws -> Void) async throws -> Void
 }
 #endif

@@ -68,7 +68,7 @@ extension CacheStatus.Outcome {
         case .miss:
             self = .forwarded(.miss, stored: opened.response.isStored, status: opened.response.status)
         case .stale:
-            // An integer has at most 15 digits (RFC 9651 §3.3.1).
+            // An integer in a structured field has at most 15 digits (RFC 9651 §3.3.1).
             let seconds = opened.response.lifetimeLeft(at: now).map { (-max($0, -999_999_999_999_999)) }
             self = .stale(seconds: seconds.map { max($0, 1) })
         }

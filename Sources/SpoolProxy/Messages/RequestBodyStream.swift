@@ -22,7 +22,7 @@ final class RequestBodyStream: Sendable {
 
     /// Creates a stream.
     ///
-    /// - Parameter askForMore: A function that is called when the stream accepts more bytes, from any thread.
+    /// - Parameter askForMore: A function that is called, on any thread, when the stream accepts more bytes.
     init(askForMore: @escaping @Sendable () -> Void) { self.askForMore = askForMore }
 
     /// Whether the stream accepts more bytes.

@@ -7,8 +7,8 @@ import Synchronization
 
 /// The preloads that the operator has started. They end with the server.
 package final class OperatorPreloads: Sendable {
-    /// The preloads of the server that runs the current command for another process. It is `nil` outside of such a
-    /// command.
+    /// The preloads of the server that runs the current command for another process. The value is `nil` outside of such
+    /// a command.
     @TaskLocal package static var ofServer: OperatorPreloads?
 
     /// A running preload. The value of its task is whether it was cancelled before it was complete.

@@ -13,10 +13,10 @@ import Glibc
 /// The progress of a connection: the number of bytes transferred in both directions, as precisely as the system reports
 /// it.
 ///
-/// If two values differ, the client received or sent bytes between them. Counting the bytes that the socket has
-/// accepted is not enough, because a slow client takes minutes to empty a socket buffer of several megabytes. On Linux,
-/// the bytes that the client's system has acknowledged are counted. On Apple platforms, the bytes that are waiting in
-/// the socket are counted. Each measurement costs one system call.
+/// If two measurements differ, the client received or sent bytes in the meantime. Counting the bytes that the socket
+/// has accepted is not enough, because a slow client takes minutes to empty a socket buffer of several megabytes. On
+/// Linux, the bytes that the client's system has acknowledged are counted. On Apple platforms, the bytes that are
+/// waiting in the socket are counted. Each measurement costs one system call.
 struct ClientProgress: Equatable {
     /// Body bytes of finished writes.
     private let sent: Int

@@ -170,7 +170,7 @@ struct TCPCork {
     func release() { set(0) }
 
     private func set(_ value: Int) {
-        // If this fails, packets are sent before they are full. It also fails if the client has closed the connection.
+        // If the option can't be set, packets are sent before they are full, or the client has closed the connection.
         try? options?.setOption(.tcpOption(.init(rawValue: TCP_CORK)), value: value)
     }
     #else
