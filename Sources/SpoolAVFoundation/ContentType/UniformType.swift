@@ -202,7 +202,7 @@ extension UniformType {
         if bytes.starts(with: [0x00, 0x00, 0x01, 0xBA]) { return "public.mpeg" }
         if isTransportStream(bytes) { return "public.mpeg-2-transport-stream" }
         guard bytes.count >= 2, bytes[0] == 0xFF else { return nil }
-        // In ADTS, the two layer bits are 0. MPEG audio has eleven sync bits and a layer.
+        // In ADTS, the two layer bits are 0. MPEG audio starts with eleven sync bits, and its layer bits are not 0.
         if bytes[1] & 0xF6 == 0xF0 { return "public.aac-audio" }
         if bytes[1] & 0xE0 == 0xE0, bytes[1] & 0x06 != 0 { return "public.mp3" }
         return nil

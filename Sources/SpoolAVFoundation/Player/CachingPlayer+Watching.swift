@@ -214,7 +214,7 @@ extension CachingPlayer {
     nonisolated static let backgroundNotification = Notification.Name("UIApplicationDidEnterBackgroundNotification")
     nonisolated static let foregroundNotification = Notification.Name("UIApplicationWillEnterForegroundNotification")
 
-    /// Listens until the returned tokens are released.
+    /// Observes the app's transitions until the returned tokens are released.
     private func listenToAppLifecycle() -> [NotificationToken] {
         [
             NotificationToken(Self.backgroundNotification) { [weak self] _ in

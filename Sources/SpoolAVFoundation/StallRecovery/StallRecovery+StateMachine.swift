@@ -32,7 +32,7 @@ extension StallRecovery {
 
         /// The reason why a rate changed.
         enum Reason: Hashable, Sendable {
-            /// The app set it, for a user or automatically.
+            /// The app set the rate, for a user or automatically.
             case app
             /// An interruption, or the app moved to the background.
             case system

@@ -22,7 +22,7 @@ struct ExternalPlayer: Sendable {
 
     /// Plays the URL with the first player that is installed.
     ///
-    /// - Returns: The name of the player, and whether playback reached the end. `nil` if no player is installed.
+    /// - Returns: The name of the player and whether playback reached the end, or `nil` if no player is installed.
     static func play(_ url: URL) async throws -> (name: String, ended: Bool)? {
         for player in all {
             let arguments = player.command.before + [url.absoluteString] + player.command.after

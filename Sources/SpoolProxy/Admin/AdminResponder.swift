@@ -16,7 +16,7 @@ struct AdminResponder: Sendable {
     /// A function that runs the operator's commands, or `nil` if commands are not allowed at this address.
     var run: (@Sendable ([String]) async -> CommandOutcome)?
 
-    /// Responds to a request for one of the pages.
+    /// Responds to a request for one of the operator's pages.
     ///
     /// - Parameter path: The path after `/.spool`.
     /// - Throws: `RequestFailure` with status 400, 403, 404, 405 or 413.

@@ -4,7 +4,7 @@ import NIOCore
 import Spool
 import Synchronization
 
-/// The source of all data of the live pages: the log, the history, and the streams of events.
+/// The source of all data for the live pages: the log, the history, and the streams of events.
 ///
 /// The difference since the last message is computed once for all pages, at most five times a second, and only while a
 /// page is open. No lock of the cache is held during the computation. The feed does not change the cache.
@@ -13,7 +13,8 @@ final class DashboardFeed: Sendable {
         let queue: EventClient
         /// The network of the client; see ``ProxyClient/network``.
         let network: String
-        /// The last log entry that the page had received when it connected, or `nil` after its first update.
+        /// The number of the last log entry that the page had received when it connected, or `nil` after its first
+        /// update.
         var resumesAfter: Int?
         /// The time of the last message.
         var lastMessage: Duration
@@ -189,7 +190,7 @@ final class DashboardFeed: Sendable {
         start()
         collectWaits()
         let (newest, oldest) = state.withLock { ($0.log.nextID - 1, $0.log.firstID) }
-        // The first request of a page has the identifier 0.
+        // The first request from a page contains the identifier 0.
         let entry = lastID == nil || lastID == "0" ? 0 : EventIdentifier(lastID ?? "").flatMap { entryNumber(of: $0) }
         // Entries from an earlier run of the server are unknown, so the page must load everything again.
         let known = entry.flatMap { (0...newest).contains($0) ? $0 : nil }

@@ -46,7 +46,7 @@ struct DashboardLibrary: Sendable {
 
     /// Updates the stored ranges of open resources, which the catalog may not contain yet.
     ///
-    /// - Returns: Whether the catalog's records do not contain one of the open resources.
+    /// - Returns: Whether an open resource is missing from the catalog's records.
     @discardableResult
     mutating func update(open: [OpenContents]) -> Bool {
         var lacksRecord = false

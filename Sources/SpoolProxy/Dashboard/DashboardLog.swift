@@ -24,7 +24,7 @@ struct DashboardLogEntry: Encodable, Sendable {
 
     /// Creates the entry for an event.
     ///
-    /// - Returns: `nil` for an event about stored bytes, which has no entry.
+    /// - Returns: The entry, or `nil` for an event about stored bytes. Such events are not in the log.
     init?(_ event: CacheEvent, id: Int, at time: Date) {
         var (code, range): (CacheError.Code?, [Int64?]?)
         switch event.kind {

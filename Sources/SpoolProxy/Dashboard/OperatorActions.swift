@@ -187,7 +187,7 @@ struct OperatorActions: Sendable {
 
     /// Makes a change.
     ///
-    /// - Throws: `RequestFailure` with status 400. `CacheError` if nothing could be changed.
+    /// - Throws: `RequestFailure` with status 400, or `CacheError` if nothing could be changed.
     func perform(_ call: Call, for client: ProxyClient) async throws -> Results {
         switch call.action {
         case "pin", "unpin", "remove", "verify":

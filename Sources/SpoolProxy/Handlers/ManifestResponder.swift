@@ -477,7 +477,7 @@ final class RewrittenManifests: Sendable {
         entries.withLock { $0.note(entry, for: name, bytes: bytes) }
     }
 
-    /// Returns the parts of a request that change the result.
+    /// Returns the parts of a request that affect the result.
     private static func name(of call: OutgoingRequest) -> String {
         ["\(call.isReverse) \(call.isMoved)", call.prefix, call.url.description].joined(separator: "\n")
     }

@@ -87,7 +87,8 @@ struct MediaOpener: Sendable {
     }
 
     private func reader(of media: MediaResource, _ range: MediaRange) -> MediaReader {
-        // A client that does not request an end may close the connection early. A range with an end is read in full.
+        // A client that requests an open-ended range may close the connection early. A range with an end is read in
+        // full.
         let ahead: ReadAheadStart = if case .from = range { .careful } else { .full }
         return media.reader(range, priority: priority, handsOutSlices: true, demand: demand, ahead: ahead)
     }

@@ -72,7 +72,7 @@ struct Responder: Sendable {
             return Response(ResponseHead(204, [.allow: "GET, HEAD, OPTIONS"]))
         case .admin(let path):
             guard found == nil else { throw RequestFailure(404, "page not found") }
-            // A page could read the operator's pages through another address of this server.
+            // Otherwise, a web page could read the operator's pages through another address of this server.
             try origins.checkLoop(request.fields)
             let name = path.prefix { $0 != "?" }
             if DashboardAPI.responds(to: name) {

@@ -35,7 +35,7 @@ final class StreamMembers: Sendable {
     private static let templateBytes = 16 << 20
     /// The maximum number of templates with the same text before the first variable.
     private static let alikeLimit = 32
-    /// The maximum number of digits in a URL at which a number may start.
+    /// The maximum number of digits in a URL that are tried as the start of a number.
     private static let digitLimit = 64
 
     /// Returns the key of the manifest that a URL belongs to, or `nil` if none is known.

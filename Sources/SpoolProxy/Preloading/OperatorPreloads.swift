@@ -83,7 +83,7 @@ package final class OperatorPreloads: Sendable {
     package func purge(
         _ selection: PurgeSelection, from cache: MediaCache
     ) async throws -> (removed: [StoredResource], failures: [CacheError], cancelled: [MediaSource]) {
-        // A preload may have stored nothing yet.
+        // A preload may not have stored any bytes yet.
         var cancelled = await cancel { selection.includes(url: $0.redactedURL) }
         guard state.withLock({ !$0.tasks.isEmpty }) else {
             let (removed, failures) = try await cache.purge(selection)

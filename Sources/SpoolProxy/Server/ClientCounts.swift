@@ -1,7 +1,8 @@
 #if Proxy
 import Synchronization
 
-/// The number of connections of each client, and of concurrent requests of each client that a trusted proxy identifies.
+/// The number of connections from each client, and of concurrent requests from each client that a trusted proxy
+/// identifies.
 ///
 /// A load balancer uses one connection for several clients in turn, so their requests are counted instead. IPv6 clients
 /// are counted by network.

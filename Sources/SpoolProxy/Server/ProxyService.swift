@@ -85,7 +85,7 @@ final class ProxyService: Sendable {
                     bytes: sender.progress.count - sentBefore, duration: ContinuousClock.now - start,
                     cacheOutcome: response.cacheOutcome, cacheStatus: response.cacheStatus, outcome: outcome))
         }
-        // A stream of events lasts as long as its page is open. It is not a request in progress.
+        // A stream of events lasts as long as its page is open. It does not count as a request in progress.
         if response.isEndless { record(.complete) }
         let outcome = await sender.send(response, head, framing)
         if !response.isEndless { record(outcome) }
