@@ -8,8 +8,8 @@ public import Spool
 import SpoolStreams
 import Synchronization
 
-/// An HTTP server that plays the media of a ``Spool/MediaCache`` in any player: mpv, VLC, a browser, or AVPlayer with
-/// HLS.
+/// An HTTP server that delivers the media of a ``Spool/MediaCache`` to any player: mpv, VLC, a browser, or AVPlayer
+/// with HLS.
 ///
 /// Pass the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. With a
 /// ``ProxyConfiguration/origin``, the server serves the paths of that origin instead (reverse mode).
@@ -208,7 +208,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let control = controlService == nil ? nil : try? await listen("127.0.0.1", 0, controlService ?? service)
         if let control { channels.append(control) }
         guard start(Running(channels: channels, address: address, control: control?.localAddress)) else {
-            // Another caller has started the server, or it was stopped.
+            // Another caller has started or stopped the server.
             for channel in channels { try? await channel.close() }  // Fails only if the channel is closed.
             return
         }

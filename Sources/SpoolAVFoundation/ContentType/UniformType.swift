@@ -147,7 +147,7 @@ extension UniformType {
         "mkv": "org.matroska.mkv", "mka": "org.matroska.mka",
     ]
 
-    /// The families of types that share a container. Within them, the declared and the detected type may differ.
+    /// The families of types that share a container. Within a family, the declared and the detected type may differ.
     static let containers = families.filter { !$0.contains("public.mp3") }
 
     /// The types that one demuxer reads. If a player allows only some types, a type may be replaced by another one of
@@ -195,7 +195,7 @@ extension UniformType {
         if has("#!AMR") { return "org.3gpp.adaptive-multi-rate-audio" }
         if has("caff") { return "com.apple.coreaudio-format" }
         if bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3]) {
-            // The DocType (RFC 8794 §11.2.4) is in the header. Without one, it is "matroska".
+            // The DocType (RFC 8794 §11.2.4) is in the header. Without a DocType, the format is Matroska.
             let header = String(decoding: bytes.prefix(64), as: UTF8.self)
             return header.contains("webm") ? "org.webmproject.webm" : "org.matroska.mkv"
         }

@@ -5,7 +5,8 @@ import Synchronization
 
 /// The loading requests of a player and their outcomes, in order.
 ///
-/// It contains no URLs and no bytes of the media. A trace from a device can be encoded as JSON and replayed on Linux.
+/// The trace contains neither URLs nor bytes of the media. A trace from a device can be encoded as JSON and replayed on
+/// Linux.
 package struct LoadingTrace: Codable, Hashable, Sendable {
     /// One event of a loading request.
     package struct Event: Codable, Hashable, Sendable {

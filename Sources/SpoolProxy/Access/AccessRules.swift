@@ -77,9 +77,9 @@ struct AccessRules: Sendable {
 
     /// Checks the web page that sent a request.
     ///
-    /// Any page can make a browser send a request to this machine, even though it can't read the response. The origin
-    /// could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page from another origin
-    /// sent the request (Fetch Metadata, §2.3), and players do not send that field. Media elements do not send
+    /// Any page can make a browser send a request to this machine, even though the page can't read the response. The
+    /// origin could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page from another
+    /// origin sent the request (Fetch Metadata, §2.3), and players do not send that field. Media elements do not send
     /// `Origin`, so the origin of their page is read from `Referer`.
     ///
     /// - Throws: `RequestFailure` with status 403.

@@ -4,7 +4,7 @@ import SpoolHTTP
 import SpoolStreams
 import Synchronization
 
-/// The origins that clients may request, and the detection of requests that return to this server.
+/// The origins that clients may access, and the detection of requests that return to this server.
 struct OriginRules: Sendable {
     private let patterns: [HostPattern]
     /// The patterns that the operator has set on the live page, or `nil` if the operator can't change them.

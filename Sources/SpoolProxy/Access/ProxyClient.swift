@@ -44,7 +44,7 @@ struct ProxyClient: Sendable, Hashable {
     }
 
     /// The key under which the connections of a client are counted: its IPv4 address, or the first 64 bits of its IPv6
-    /// address. An IPv6 network has at least 2^64 addresses (RFC 4291 §2.5.1), and clients change their addresses.
+    /// address. An IPv6 network contains at least 2^64 addresses (RFC 4291 §2.5.1), and clients change their addresses.
     var network: String {
         guard let address else { return text }
         guard address.bytes.count == 16, !address.isLoopback else {

@@ -24,7 +24,7 @@ extension IPAddress {
     /// at which cloud platforms provide credentials to virtual machines.
     var isSpecial: Bool {
         if bytes.count == 4 { return Self.isSpecial4(bytes) }
-        // The prefix 64:ff9b::/96 translates to IPv4 addresses (RFC 6052).
+        // Addresses with the prefix 64:ff9b::/96 represent IPv4 addresses (RFC 6052).
         if bytes.starts(with: [0, 0x64, 0xFF, 0x9B]), bytes[4..<12].allSatisfy({ $0 == 0 }) {
             return Self.isSpecial4(Array(bytes[12...]))
         }

@@ -115,7 +115,7 @@ extension ProxyConfiguration {
     /// from other machines.
     var isForThisMachine: Bool { listensOnLoopback && trustedProxies.isEmpty }
 
-    /// Whether the server listens on an address of this machine only.
+    /// Whether the server listens only on a loopback address.
     var listensOnLoopback: Bool { host == "localhost" || IPAddress(host: host)?.isLoopback ?? false }
 
     /// Whether clients can bypass the cache with `Cache-Control`.

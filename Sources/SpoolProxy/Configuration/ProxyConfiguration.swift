@@ -78,8 +78,9 @@ public struct ProxyConfiguration: Sendable {
     var waitsForOrigin = false
     /// The maximum peak bit rate of listed HLS variants, in bits per second. The default, `nil`, lists all variants.
     ///
-    /// If all variants exceed it, the one with the lowest bit rate is listed. A player measures the bandwidth to this
-    /// machine, not to the origin. Without a limit, it might choose variants that the origin cannot deliver in time.
+    /// If all variants exceed the limit, the one with the lowest bit rate is listed. A player measures the bandwidth to
+    /// this machine, not to the origin. Without a limit, the player might choose variants that the origin cannot
+    /// deliver in time.
     public var maximumBitRate: Int64?
     /// Whether keys of encrypted HLS streams are stored like other files. The default is `true`.
     ///

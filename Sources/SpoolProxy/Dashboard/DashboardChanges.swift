@@ -5,7 +5,7 @@ import SpoolStorage
 
 /// A reader of the changes to a cache since the last update, for all live pages together.
 ///
-/// One task uses it. It reads the catalog only after something has changed, and at most once a second.
+/// Only one task uses the reader. It reads the catalog at most once a second, and less often if nothing has changed.
 struct DashboardChanges {
     private let cache: MediaCache
     private var library: DashboardLibrary?

@@ -34,7 +34,7 @@ struct DashboardDetails: Encodable, Sendable {
     let details: StoredDetails
     /// The files of a stream, by URL.
     let parts: [DashboardResource]
-    /// The path at which the server plays the resource, or `nil` if it is unknown.
+    /// The path at which the server provides the resource, or `nil` if it is unknown.
     let mediaURL: String?
     /// The duration in seconds, or `nil` if it is unknown.
     let duration: Double?

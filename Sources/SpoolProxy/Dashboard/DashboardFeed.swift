@@ -112,7 +112,7 @@ final class DashboardFeed: Sendable {
     /// Records a change that no event reports. The next update reads the catalog again.
     func noteChange() { changes.add(1, ordering: .relaxed) }
 
-    /// Adds the cancellation of a preload to the log. Its resource is being removed.
+    /// Adds the cancellation of a preload, whose resource is being removed, to the log.
     func note(cancelledPreload source: MediaSource) {
         let (key, time) = (cache.key(for: source), now())
         state.withLock { state in
@@ -132,7 +132,7 @@ final class DashboardFeed: Sendable {
     private func collectWaits() {
         let waits = cache.traffic.waits(after: state.withLock { $0.lastWait })
         state.withLock { state in
-            // Another task may have added some of them.
+            // Another task may have added some of these waits.
             for wait in waits where wait.id > state.lastWait {
                 state.lastWait = wait.id
                 state.log.append(DashboardLogEntry(wait, id: state.log.nextID))

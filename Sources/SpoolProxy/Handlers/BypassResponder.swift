@@ -158,7 +158,7 @@ struct BypassResponder: Sendable {
 /// Resources whose responses set cookies for one client, or can't be used by the cache.
 ///
 /// For some time, requests for them bypass the cache. A client must neither wait for another client's response nor
-/// receive its cookies. A response that the cache can't use would be requested twice.
+/// receive its cookies. Without the bypass, a response that the cache can't use would be requested twice.
 ///
 /// Only requests with the same header fields bypass the cache. An origin that renews one client's cookie may send other
 /// clients a response that they can share.

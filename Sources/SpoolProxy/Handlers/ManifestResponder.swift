@@ -193,7 +193,7 @@ struct ManifestResponder: Sendable {
         else { return nil }
         // If the URLs of its files were forgotten, the manifest is parsed again.
         if let tag = entry.membersTag, !knowledge.hasMembers(of: received.key, tag: tag) { return nil }
-        // Without its origin, a player must not choose a representation that is not stored.
+        // While the origin is unreachable, a player must not choose a representation that is not stored.
         if entry.kind == .dash, await !offline.isReachable(call.url, call.fields, at: date.second) { return nil }
         knowledge.note(keys: entry.keys)
         for url in entry.named { knowledge.note(url, namedBy: call.url) }
@@ -369,7 +369,7 @@ struct ManifestResponder: Sendable {
 
     /// Returns the URL of a manifest, after redirects.
     private static func found(_ call: OutgoingRequest, _ response: StoredResponse) -> OriginURL {
-        // The final URL is stored without its query, which is the requested one unless there was a redirect.
+        // The final URL is stored without its query. Unless there was a redirect, the query is the requested one.
         guard let url = response.url, let final = try? OriginURL(url),  // Without a final URL, there was no redirect.
             !final.isSameOrigin(as: call.url) || final.path != call.url.path
         else { return call.url }

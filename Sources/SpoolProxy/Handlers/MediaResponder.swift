@@ -77,7 +77,7 @@ struct MediaResponder: Sendable {
                 } else if call.isReverse, cookies.isEmpty, [.revalidated, .miss].contains(opened.head.source),
                     !EndToEndFields.hasCookies(opened.head.response.fields)
                 {
-                    // The origin's response may set cookies even if it only confirms the stored one.
+                    // The origin's response may set cookies even if it only confirms the stored response.
                     cookies = opened.media.takeCookies(for: source) ?? [:]
                 }
                 let plan = builder.plan(for: request, opened.head.response)

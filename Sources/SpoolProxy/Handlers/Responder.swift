@@ -181,11 +181,11 @@ struct Responder: Sendable {
         "strict-transport-security", "alt-svc", "x-accel-redirect", "x-sendfile", "x-lighttpd-send-file",
     ]
 
-    /// Returns whether this is a preflight, in which a browser asks whether a page may send a request (Fetch standard,
-    /// §3.2.2).
+    /// Returns whether a request is a preflight, by which a browser checks whether a page may send another request
+    /// (Fetch standard, §3.2.2).
     ///
-    /// A browser sends no credentials with it, not even the server's token. The server responds itself, because its
-    /// configuration, and not the origin, decides which pages may read responses.
+    /// A browser does not send credentials with a preflight, not even the server's token. The server responds itself,
+    /// because its configuration, and not the origin, decides which pages may read responses.
     private func isPreflight(_ request: RequestHead) -> Bool {
         request.method == .options && !configuration.corsOrigins.isEmpty && request.fields["origin"] != nil
             && request.fields["access-control-request-method"] != nil

@@ -105,7 +105,7 @@ final class StreamKnowledge: Sendable {
     func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
         let scheme = credentials.prefix { $0 != " " }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
-        // The digest differs between requests, but the user does not.
+        // The digest differs between requests, but the user name does not.
         let user = credentials.firstMatch(of: /username="[^"]*"/).map { String($0.output) } ?? credentials
         let origin = url.origin
         return facts.withLock { facts in

@@ -85,18 +85,18 @@ struct RequestFields: Sendable, Hashable {
         self.lines = lines
     }
 
-    /// The first value of a field, or `nil` if there is none. The name is in lower case.
+    /// The first value of a field, or `nil` if there is none. The name must be in lower case.
     subscript(name: StaticString) -> String? {
         for line in lines where isNamed(line, name) { return text(line.value) }
         return nil
     }
 
-    /// Returns the values of all lines of a field, in order. The name is in lower case.
+    /// Returns the values of all lines of a field, in order. The name must be in lower case.
     func values(_ name: StaticString) -> [String] {
         lines.filter { isNamed($0, name) }.map { text($0.value) }
     }
 
-    /// Returns the number of lines of a field. The name is in lower case.
+    /// Returns the number of lines of a field. The name must be in lower case.
     func count(_ name: StaticString) -> Int {
         lines.reduce(0) { $0 + (isNamed($1, name) ? 1 : 0) }
     }

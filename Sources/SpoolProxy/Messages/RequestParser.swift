@@ -101,7 +101,7 @@ struct RequestParser {
         RequestFailure(400, "malformed request: \(reason)")
     }
 
-    /// A reader of the lines of a head. Each line ends with CR LF and contains neither.
+    /// A reader of the lines of a head. Each line ends with CR LF, and contains no other CR or LF.
     private struct LineReader {
         private let bytes: [UInt8]
         private var index = 0

@@ -46,7 +46,8 @@ struct ClientProgress: Equatable {
         (try? channel.syncOptions?.getOption(.bufferedWritableBytes)) ?? 0
     }
 
-    /// Returns a value that changes when the client's system acknowledges bytes; 0 if the system does not report it.
+    /// Returns a value that changes when the client's system acknowledges bytes, or 0 if the system does not report
+    /// this.
     private static func socketProgress(of channel: any Channel) -> UInt64 {
         guard let socket = channel as? any SocketOptionProvider else { return 0 }
         var progress: UInt64 = 0

@@ -86,7 +86,7 @@ final class ConnectionTables: Sendable {
     }
 }
 
-/// The connections of one event loop, whose deadlines it checks once a second.
+/// The connections of one event loop. Their deadlines are checked once a second.
 ///
 /// A timer for each connection would cost more than the checks.
 final class ConnectionTable {

@@ -11,7 +11,7 @@ import SpoolStorage
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
-    /// The object that waits if the origin stops sending a body; `nil` if the response is ended instead.
+    /// The object that waits if the origin stops sending a body, or `nil` if the response is ended instead.
     var patience: OriginRetryWaiter?
 
     /// Sends the head and the body.
