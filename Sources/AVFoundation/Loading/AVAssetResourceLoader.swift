@@ -112,7 +112,7 @@ extension AVAssetResourceLoaderDelegate {
 // Apple platforms.
 
 extension AVAssetResourceLoader {
-    /// One loading request of the player and its outcome. Linux only.
+    /// One loading request from the player, and its outcome. Linux only.
     package struct LoggedRequest: Sendable, Equatable {
         /// The kind of request.
         package enum Kind: String, Sendable, Equatable {

@@ -145,7 +145,8 @@ public import Spool
 
     /// Plays from the current time.
     ///
-    /// After the end, it plays entries that have been added since then, or starts again. After a failure, it retries.
+    /// After the end, the player plays entries that have been added since then, or starts again. After a failure, it
+    /// retries.
     public func play() {
         playWhenReady = true
         wake()

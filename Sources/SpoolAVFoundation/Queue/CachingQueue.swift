@@ -43,7 +43,7 @@ public import Spool
     public let cache: MediaCache
     /// The server for HLS. Without a server, HLS plays directly.
     public let server: (any MediaServer)?
-    /// The number of entries after the current one whose start is preloaded. The default is 3.
+    /// The number of entries after the current one whose starts are preloaded. The default is 3.
     public var preloadedEntryCount = 3 { didSet { preloadUpcoming() } }
     /// The amount of the next entry to preload, after the starts of the upcoming entries. The default is one minute.
     public var nextEntryPreloadAmount = PreloadAmount.seconds(60) { didSet { preloadUpcoming() } }

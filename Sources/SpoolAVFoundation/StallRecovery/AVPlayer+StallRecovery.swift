@@ -29,7 +29,7 @@ extension AVPlayer {
     }
 
     /// Makes the player recover from stalls of items that play through a cache, and makes a queue load the current item
-    /// first. It does not make items play through a cache.
+    /// first. The method does not make items play through a cache.
     ///
     /// One call for each player is enough, and there is nothing to retain. Items without a cache play as before.
     ///
@@ -108,7 +108,8 @@ extension AVPlayerItem {
     /// The server that the item plays through, if any.
     var mediaServer: (any MediaServer)? { (asset as? CachingURLAsset)?.server }
 
-    /// The item's asset if a resource loader serves it from a cache; `nil` if it plays through a ``Spool/MediaServer``.
+    /// The item's asset if a resource loader serves it from a cache, or `nil` for other items, such as those that play
+    /// through a ``Spool/MediaServer``.
     public var cachingAsset: CachingURLAsset? {
         guard let asset = asset as? CachingURLAsset, asset.loader != nil else { return nil }
         return asset

@@ -2,7 +2,7 @@
 extension StallRecovery {
     /// A state machine that decides when a player without data resumes, and at which rate.
     ///
-    /// The state machine performs no actions itself. It uses the state of the player after every possible change
+    /// The state machine does not perform actions itself. It uses the state of the player after every possible change
     /// instead of a single notification, because stalls are reported late or not at all. During a stall, the player
     /// waits for bytes with its rate set. Therefore, a pause by the user is a change of the rate, which distinguishes
     /// it from the stall.

@@ -15,8 +15,8 @@ struct CommandFailure: Error {
         case keyFile
         /// Standard output or the target file cannot be written.
         case unwritable
-        /// The reader of standard output has closed it. This is not reported, because standard error may be closed,
-        /// too.
+        /// The reader of standard output has closed the pipe. This is not reported, because standard error may be
+        /// closed, too.
         case outputClosed
         /// The player cannot play the media.
         case unplayable

@@ -161,7 +161,7 @@ final class ProxyService: Sendable {
     }
 }
 
-/// The number of tasks that create responses. They can outlive their connections for a short time.
+/// The number of tasks that create responses. These tasks can outlive their connections for a short time.
 final class RunningExchanges: Sendable {
     private let state = Mutex((count: 0, waiting: [CheckedContinuation<Void, Never>]()))
 
