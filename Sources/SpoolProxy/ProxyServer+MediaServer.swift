@@ -101,7 +101,7 @@ extension ProxyServer {
             let sockets = [previous.channels.first, previous.loopback].compactMap { $0 }
             // The sockets are checked as well, because another process may listen on the port.
             if !previous.isSuspended, sockets.allSatisfy({ $0.isReachable }) { return }
-            for socket in sockets { try? socket.close().wait() }  // Fails only if the channel is closed.
+            for socket in sockets { try? socket.close().wait() }  // This fails only if the channel is closed.
             // If no port is free, there is no URL.
             guard let bound = bind(previous.address.port ?? configuration.port) ?? bind(0) else { return }
             become(
@@ -123,7 +123,7 @@ extension ProxyServer {
         for _ in 0..<(port == 0 ? 10 : 1) {
             guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }  // It is in use.
             guard let address = channel.localAddress else {
-                try? channel.close().wait()  // Fails only if the channel is closed.
+                try? channel.close().wait()  // This fails only if the channel is closed.
                 return nil
             }
             guard configuration.startsOnDemand, host == "127.0.0.1", let bound = address.port else {
@@ -135,7 +135,7 @@ extension ProxyServer {
                 // Without IPv6, no process can listen on ::1.
                 return (channel, nil, address)
             } catch {
-                try? channel.close().wait()  // Fails only if the channel is closed.
+                try? channel.close().wait()  // This fails only if the channel is closed.
             }
         }
         return nil

@@ -115,7 +115,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         page = LivePage(feed: feed, preloads: preloads)
         let date = DateText(now: now)
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
-        let origin = configuration.origin.flatMap { try? OriginURL($0) }  // Validated before.
+        let origin = configuration.origin.flatMap { try? OriginURL($0) }  // The value was validated.
         self.origin = origin
         let exchanges = exchanges
         let sources = SourceRegistry(cache)
@@ -209,7 +209,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         if let control { channels.append(control) }
         guard start(Running(channels: channels, address: address, control: control?.localAddress)) else {
             // Another caller has started or stopped the server.
-            for channel in channels { try? await channel.close() }  // Fails only if the channel is closed.
+            for channel in channels { try? await channel.close() }  // This fails only if the channel is closed.
             return
         }
     }
@@ -381,7 +381,7 @@ private struct ServerEnding: Sendable {
     ///
     /// - Parameter limit: The maximum time for running responses.
     func end(within limit: Duration) async {
-        for channel in channels { try? await channel.close() }  // Fails only if the channel is closed.
+        for channel in channels { try? await channel.close() }  // This fails only if the channel is closed.
         for service in services { service.stop() }
         patience?.end()
         page.end()
@@ -389,7 +389,7 @@ private struct ServerEnding: Sendable {
         // The tasks of closed connections end soon. They need their event loops until then.
         await exchanges.waitUntilNone()
         log?.flush()
-        try? await group.shutdownGracefully()  // It fails only if it has been shut down before.
+        try? await group.shutdownGracefully()  // This fails only if the group is already shut down.
     }
 }
 #endif

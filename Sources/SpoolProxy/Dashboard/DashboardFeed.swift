@@ -143,7 +143,7 @@ final class DashboardFeed: Sendable {
     // MARK: - History
 
     private func recordHistory() async {
-        while (try? await clock.sleep(for: DashboardHistory.interval)) != nil {  // Fails only on cancellation.
+        while (try? await clock.sleep(for: DashboardHistory.interval)) != nil {  // Sleeping fails only on cancellation.
             let sums = sums
             let time = now()
             collectWaits()

@@ -388,7 +388,7 @@ struct ManifestResponder: Sendable {
         switch cache.freshness {
         case .http:
             // Regardless of the lifetime, this also disables stale-while-revalidate and stale-if-error.
-            try? await media.limitUse(until: then)  // Fails if the cache is closed.
+            try? await media.limitUse(until: then)  // This fails if the cache is closed.
         case .revalidate: return
         case .immutable: _ = try? await media.remove()  // If it fails, the next request removes it.
         }

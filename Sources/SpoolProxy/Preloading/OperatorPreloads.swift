@@ -127,7 +127,7 @@ package final class OperatorPreloads: Sendable {
             do {
                 try await outcome.addStream(of: source, .whole, in: cache, jobs: 4, check: check)
             } catch {
-                return true  // Fails only on cancellation.
+                return true  // Only a cancellation is thrown.
             }
             if let error = outcome.error, !Task.isCancelled {
                 logger.warning("\(source.redactedURL) was not preloaded completely: \(error)")
