@@ -24,14 +24,14 @@ struct AnyCallFailsCases {
         [false, true].map { Failure(code: code, isLasting: $0) }
     }
 
-    /// Returns a stage with a partly stored resource after an unclean shutdown, which causes the most calls.
+    /// Returns a stage with a partly stored resource after an unclean shutdown. Opening it makes the most calls.
     private func stage(_ disk: FaultyFileSystem, _ previous: String) throws -> MemoryStage {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], disk: disk)
         try FileManager.default.copyItem(atPath: previous, toPath: stage.directory)
         return stage
     }
 
-    /// Opens the cache, reads all bytes several times, evicts, and closes.
+    /// Opens the cache, reads all bytes several times, evicts bytes, and closes the cache.
     ///
     /// - Returns: The error if the cache could not be opened.
     private func life(_ stage: MemoryStage, _ failure: Failure?) async throws -> CacheError? {
@@ -76,7 +76,7 @@ struct AnyCallFailsCases {
         let calls = counting.callCount
         #expect(calls > 30)
         var refusals = 0
-        // The number of calls varies from run to run, so a few more are tested.
+        // The number of calls varies from run to run, so failures of a few more calls are tested.
         for number in 0..<calls + 5 {
             let disk = FaultyFileSystem()
             let stage = try stage(disk, previous.directory)

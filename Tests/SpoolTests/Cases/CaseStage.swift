@@ -35,7 +35,7 @@ final class CaseStage: Sendable {
         self.configuration = configuration
     }
 
-    /// Opens a cache in the stage's directory. The caller closes it before it opens another one.
+    /// Opens a cache in the stage's directory. The caller must close it before opening another one.
     func open() async throws -> MediaCache {
         try await MediaCache.opened(
             directory: URL(fileURLWithPath: scratch.file("cache")), upstream: upstream, configuration: configuration,
@@ -73,7 +73,7 @@ final class CaseStage: Sendable {
         #endif
     }
 
-    /// Runs `body` while the clock advances to each time that a task waits for.
+    /// Runs `body`, and advances the clock to each deadline that a task waits for.
     func flowing<R>(_ body: () async throws -> R) async throws -> R { try await clock.flowing(body) }
 
     /// Waits until all responses have ended, and checks that `count` bytes were sent, and that at most `spare` bytes

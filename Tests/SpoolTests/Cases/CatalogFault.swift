@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// Faults of a cache's catalog: a lock of another program, rejected records, and a damaged page.
+/// Faults of a cache's catalog: a lock held by another program, rejected records, and a damaged page.
 final class CatalogFault: Sendable {
     private let database: DatabaseQueue
 
@@ -42,10 +42,10 @@ final class CatalogFault: Sendable {
         try await database.write { try $0.execute(sql: "DROP TRIGGER refusal") }
     }
 
-    /// Overwrites the first page of the table of checksums, as a damaged disk does. The catalog must be closed.
+    /// Overwrites the first page of the table of checksums, to simulate a damaged disk. The catalog must be closed.
     func overwriteSeals() throws { try overwrite("block") }
 
-    /// Overwrites the first page of a table or an index, as a damaged disk does. The catalog must be closed.
+    /// Overwrites the first page of a table or an index, to simulate a damaged disk. The catalog must be closed.
     func overwrite(_ name: String) throws {
         let (page, size, path) = try database.read { db in
             let page = try Int.fetchOne(

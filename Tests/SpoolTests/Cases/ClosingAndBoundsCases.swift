@@ -117,7 +117,7 @@ struct ClosingAndBoundsCases {
         try await stage.session { _ in }
     }
 
-    /// Runs `body` while the clock advances by at most `limit`, to each time that a task waits for.
+    /// Runs `body`, and advances the clock to each deadline that a task waits for, by at most `limit` in total.
     ///
     /// If `body` needs more time, it never ends, and the test's time limit reports it. The speed of disks and threads
     /// does not matter.
@@ -129,7 +129,7 @@ struct ClosingAndBoundsCases {
             while true {
                 try await clock.waitForSleepers(1)
                 try Task.checkCancellation()
-                // A task may sleep beyond the limit, and a task with a shorter sleep may follow.
+                // A task may sleep beyond the limit, and another task may then start a shorter sleep.
                 if let next = clock.nextDeadline, next <= end || hasFailed.withLock({ $0 }) { clock.advance(to: next) }
                 await Task.yield()
             }
@@ -180,7 +180,7 @@ struct ClosingAndBoundsCases {
                     most = max(most, media.reduce(0) { $0 + $1.knownStoredRanges.byteCount })
                 }
             }
-            // A waiting reader gets its block in any case.
+            // Each waiting reader gets its next block even if the limit is reached.
             #expect(most <= 4 << 20 + Int64(players.count) * 65536)
             #expect(cache.storedByteCount == 0)
         }

@@ -5,13 +5,13 @@ import Testing
 
 @testable import Spool
 
-/// Responses with status 200 that have no byte.
+/// Responses with status 200 and an empty body.
 @Suite(.timeLimit(.minutes(10)))
 struct EmptyResponseCases {
     static let film = PatternBytes(seed: 1, length: 6_000_000)
 
     @Test(
-        "E242: an empty response without a length is delivered, and not used for the next reader",
+        "E242: an empty response without a length is delivered, but not reused for the next reader",
         arguments: [.immutable, .http] as [FreshnessPolicy])
     func empty(_ policy: FreshnessPolicy) async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))], freshness: policy)

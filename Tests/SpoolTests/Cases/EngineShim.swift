@@ -26,7 +26,7 @@ extension MediaCache {
     /// Checks that the counted bytes, the catalog and the files agree. Call it while the cache is idle.
     func checkLedger() async throws {
         let store = try await store
-        // Work that a timer started may be in progress. A difference that remains afterwards is a fault.
+        // Work started by a timer may still be in progress. A difference that remains afterwards is a fault.
         for _ in 0..<4 {
             try await store.flush()
             await store.waitUntilIdle()

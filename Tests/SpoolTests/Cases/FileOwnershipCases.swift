@@ -5,14 +5,14 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 51–53: one owner of each media file, for every use and after every failure.
+/// CASES E, 51–53: each media file has one owner, during every use and after every failure.
 @Suite(.timeLimit(.minutes(10)))
 struct FileOwnershipCases {
     static let film = PatternBytes(seed: 1, length: 6 << 20)
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
     @Test(
-        "E51: after an unclean shutdown, a check that started before playback does not remove its bytes",
+        "E51: after an unclean shutdown, a check that started before playback does not remove bytes stored later",
         arguments: [false, true])
     func checkBeforeAPlay(repairing: Bool) async throws {
         let disk = WatchedFileSystem()
@@ -70,7 +70,7 @@ struct FileOwnershipCases {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("E51: after an unclean shutdown and a purge, checks during playback do not remove its bytes")
+    @Test("E51: after an unclean shutdown and a purge, checks during playback do not remove bytes stored by it")
     func duringPlays() async throws {
         let paths = (0..<10).map { "/\($0)" }
         let stage = try MemoryStage(Dictionary(uniqueKeysWithValues: paths.map { ($0, .pattern(3_000_000)) }))
@@ -83,8 +83,8 @@ struct FileOwnershipCases {
         }
         try await stage.session { cache in
             try await stage.flowing(stage.originClock) {
-                // The checks find that purged bytes are missing, but must not remove bytes that were stored later. They
-                // end with playback.
+                // The checks find that purged bytes are missing, but must not remove bytes that were stored later. The
+                // checks end with playback.
                 async let _: Void = {
                     while !Task.isCancelled { _ = try await cache.verify(repairing: false) }
                 }()

@@ -35,7 +35,7 @@ final class MemoryStage: Sendable {
         self.configuration = configuration
     }
 
-    /// The folder of the cache.
+    /// The cache's directory.
     var directory: String { scratch.file("cache-\(lives.withLock { $0 })") }
 
     func url(_ path: String = "/a") -> URL {
@@ -45,7 +45,7 @@ final class MemoryStage: Sendable {
 
     func file(_ name: String) -> String { scratch.file(name) }
 
-    /// Opens a cache in the stage's directory. The caller closes it before it opens another one.
+    /// Opens a cache in the stage's directory. The caller must close it before opening another one.
     func open(_ configure: (inout MediaCache.Configuration) -> Void = { _ in }) async throws -> MediaCache {
         var configuration = configuration
         configure(&configuration)
@@ -56,7 +56,7 @@ final class MemoryStage: Sendable {
 
     /// Runs `body` with an open cache, waits until the cache is idle, checks its byte counts, and closes it.
     ///
-    /// - Parameter isFlowing: Whether the clock advances while `body` runs, to each time that a task waits for.
+    /// - Parameter isFlowing: Whether the clock advances to each deadline that a task waits for while `body` runs.
     func session<R>(
         isFlowing: Bool = true, _ configure: (inout MediaCache.Configuration) -> Void = { _ in },
         _ body: (MediaCache) async throws -> R
@@ -88,7 +88,7 @@ final class MemoryStage: Sendable {
         }
     }
 
-    /// Runs `body` while a clock, by default the cache's, advances to each time that a task waits for.
+    /// Runs `body`, and advances a clock, by default the cache's, to each deadline that a task waits for.
     @discardableResult
     func flowing<R>(_ clock: ManualClock? = nil, _ body: () async throws -> R) async throws -> R {
         try await (clock ?? self.clock).flowing(body)

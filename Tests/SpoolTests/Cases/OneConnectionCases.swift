@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// Origins that accept one connection for each account.
+/// Origins that accept only one connection per account.
 @Suite(.timeLimit(.minutes(10)))
 struct OneConnectionCases {
     static let film = PatternBytes(seed: 1, length: 9_000_000)
@@ -43,7 +43,7 @@ struct OneConnectionCases {
         #expect(requests >= 2)
     }
 
-    @Test("E245: a rejection that remains is reported after the second request")
+    @Test("E245: if the second request is also rejected, the rejection is reported")
     func rejectedAlways() async throws {
         let (error, requests) = try await readEnd(status: 403, isPermanent: true)
         #expect(error?.httpStatus == 403)

@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// CASES E177 and E178: resolvers that never return, and resources that are opened again while they close.
+/// CASES E177 and E178: resolvers that never return, and resources that are reopened while they are closing.
 @Suite(.timeLimit(.minutes(10)))
 struct OpeningCases {
     private static let film = PatternBytes(seed: 1, length: 300_000)
@@ -74,7 +74,7 @@ struct OpeningCases {
         await upstream.untilAsked()
         resource.readers.close(reader.id)
         resources.release(identity)
-        // The resource is closing until its request, which ignores cancellation, has ended.
+        // The resource does not finish closing until its request, which ignores cancellation, has ended.
         while !resource.scheduler.inspect({ $0.machine.plan.isClosing }) {
             try Task.checkCancellation()
             await Task.yield()

@@ -186,7 +186,7 @@ struct PartialContentLengthCases {
                 let media = cache.media(for: stage.url())
                 try await media.check(.suffix(500), Self.song, covers: 2_999_500..<3_000_000)
                 await media.waitUntilIdle()
-                // The origin may record bytes only after the reader has received them.
+                // The reader may receive bytes before the origin records them.
                 try await stage.origin.log.waitUntilIdle()
                 // The response for the first block contains the length. Then only the last blocks are requested.
                 #expect(stage.origin.log.exchanges.map(\.requestedRange) == ["bytes=0-65535", "bytes=2949120-2999999"])
@@ -229,7 +229,7 @@ struct PartialContentLengthCases {
     }
 
     @Test(
-        "A17: a range of any numbers is read or rejected, and does not cause a crash",
+        "A17: a range with any bounds is read or rejected, and does not cause a crash",
         arguments: [
             .from(.max), .from(.max - 1), .from(-1), .from(.min), .suffix(.min), .suffix(-1),
             .bytes(Int64.max - 1..<Int64.max), .bytes(-5 ..< -1), .bytes(Int64.min..<Int64.max), .bytes(7..<7),

@@ -13,7 +13,7 @@ struct PartialContentPolicyCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
     @Test(
-        "A18: ranges are requested even if Accept-Ranges is absent, none or in another case",
+        "A18: ranges are requested even if Accept-Ranges is missing, is none or differs in case",
         arguments: [nil, "none", "Bytes", "bytes"])
     func a18(_ value: String?) async throws {
         try await onStage(["/a": .pattern(3_000_000, .field("Accept-Ranges", value))]) { stage in

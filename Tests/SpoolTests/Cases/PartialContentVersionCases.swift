@@ -190,7 +190,7 @@ struct PartialContentVersionCases {
     }
 
     @Test(
-        "A6: a 206 of another range is stored at the offset in Content-Range, not at the requested offset",
+        "A6: a 206 with another range is stored at the offset in Content-Range, not at the requested offset",
         arguments: [-1, 1] as [Int64])
     func a6(_ direction: Int64) async throws {
         // The bytes of the response match its Content-Range, but not the requested range.
@@ -220,7 +220,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A6: a 206 of a range that was not requested is rejected, and the reader gets an error")
+    @Test("A6: a 206 with a range that was not requested is rejected, and the reader gets an error")
     func a6Refused() async throws {
         try await onStage(
             [

@@ -158,7 +158,7 @@ struct ReaderAndTransferCases {
                         try await group.waitForAll()
                     }
                 }
-                // The other files are the lock, and three files of SQLite for each connection.
+                // The other files are the lock file, and three SQLite files for each connection.
                 #expect(try stage.openFiles().count { !$0.hasSuffix(".media") } <= 32)
             }
             #expect(open.most <= 256)
@@ -184,7 +184,7 @@ struct ReaderAndTransferCases {
                         group.addTask {
                             try await media.check(.bytes(index * 97_000..<index * 97_000 + 50_000), film)
                             // The resource has one file, one is created in advance, and each of eight threads may open
-                            // or close one. Readers have no separate files.
+                            // or close one. Readers do not open separate files.
                             #expect(try stage.openFiles().count { $0.hasSuffix(".media") } <= 10)
                         }
                     }

@@ -56,7 +56,8 @@ struct ResponseVersionCases {
             resource.etag = "\"\(range)\""
             if range != "bytes=0-" { resource.rules = [.always(.ignoresIfRange)] }
         }
-        // While the clock stands still, no bandwidth is measured, and the tail does not wait for the first response.
+        // Because the clock does not advance, no bandwidth is measured, and the second read does not wait for the first
+        // response.
         try await stage.session(isFlowing: false) { cache in
             let media = cache.media(for: stage.url())
             let first = media.reader(chunkSize: 65536)
@@ -186,7 +187,7 @@ struct ResponseVersionCases {
         for session in 0..<3 {
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
-                // Each part is from another node.
+                // Each part comes from a different node.
                 let start = Int64(session) * 1_000_000
                 try await media.check(.bytes(start..<start + 100_000), Self.song)
             }

@@ -5,17 +5,17 @@ import Testing
 
 @testable import Spool
 
-/// CASE E154: secrets in addresses and header fields.
+/// CASE E154: secrets in URLs and header fields.
 @Suite("E154: secrets in URLs and header fields", .timeLimit(.minutes(5)))
 struct SecretCases {
     private static let marker = "S3cretMark"
 
-    /// The names of the files in a folder whose content or name contains the marker.
+    /// Returns the paths in a folder that contain the marker, and the paths of files whose content contains it.
     private func files(withMarkerIn folder: String) throws -> [String] {
         let marker = Data(Self.marker.utf8)
         return FolderTree.paths(under: folder).filter { path in
             if path.contains(Self.marker) { return true }
-            // A folder has no content.
+            // A folder has no content to search.
             return (try? Data(contentsOf: URL(fileURLWithPath: folder + "/" + path)))?.range(of: marker) != nil
         }
     }

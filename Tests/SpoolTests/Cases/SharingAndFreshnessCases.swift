@@ -109,7 +109,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http freshness, a late response to other header fields does not end any read",
+        "E68: under http freshness, a late response to a request with other fields does not end any read",
         arguments: [true, false], [true, false])
     func lateResponse(_ isLateToldLength: Bool, _ isOtherToldLength: Bool) async throws {
         var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))

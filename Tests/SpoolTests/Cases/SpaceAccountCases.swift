@@ -35,7 +35,7 @@ struct SpaceAccountCases {
         }
     }
 
-    @Test("E54: after a resource is removed while it is opened, the byte counts are correct")
+    @Test("E54: after a resource is removed while it is being opened, the byte counts are correct")
     func removedWhileOpening() async throws {
         let disk = WatchedFileSystem()
         let stage = try MemoryStage(["/a": .pattern(3_000_000)], disk: disk)
@@ -213,7 +213,8 @@ struct SpaceAccountCases {
 
     enum Deleted: CaseIterable { case content, folder }
 
-    /// Deletes like `rm -r`, and repeats that if a file is created in a directory that was just emptied.
+    /// Deletes a directory as `rm -r` does, and tries again if a file was created in a directory that had just been
+    /// emptied.
     private static func delete(_ path: String) throws {
         for _ in 0..<20 where (try? FileManager.default.removeItem(atPath: path)) != nil { return }
         try FileManager.default.removeItem(atPath: path)
@@ -253,7 +254,7 @@ struct SpaceAccountCases {
         }
     }
 
-    @Test("E56: an empty resource, and one that lost all bytes while open, can be evicted")
+    @Test("E56: an empty resource, and one that lost all its bytes while open, can be evicted")
     func emptyResidue() async throws {
         let stage = try MemoryStage(["/empty": .pattern(0), "/a": .pattern(3_000_000)])
         try await stage.session { cache in

@@ -81,7 +81,7 @@ struct UnprovenVersionCases {
                 let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
                 try await first.check(Self.song, upTo: 200_000)
                 first.cancel()
-                // The response stays open for a while, for players that return.
+                // The response stays open for a while, in case a player returns.
                 try await stage.origin.log.wait { $0.allSatisfy(\.isOver) }
                 await cache.waitUntilIdle()
                 change(stage, behaviors)
@@ -138,7 +138,7 @@ struct UnprovenVersionCases {
             let previous = stage.origin.log.exchanges.count
             #expect(previous <= 2)
             for count in 1...2 {
-                // Otherwise, the response would have the same time as the request, and might be shared.
+                // Otherwise, the response would have the same timestamp as the request, and might be shared.
                 stage.clock.advance(by: .seconds(1))
                 bytes = try await cache.media(for: stage.url()).bytes()
                 #expect(bytes.isEmpty)

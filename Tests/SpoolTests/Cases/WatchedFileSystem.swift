@@ -3,7 +3,7 @@ import Synchronization
 
 @testable import Spool
 
-/// The file system of the machine. It counts the open media files, and can delay calls.
+/// The real file system, which also counts the open media files and can delay calls.
 final class WatchedFileSystem: FileSystem {
     /// A call on a media file.
     enum Call { case open, size, punchHole }
@@ -20,10 +20,10 @@ final class WatchedFileSystem: FileSystem {
     /// The maximum number of media files that were open at the same time.
     var mostOpenFiles: Int { state.withLock { $0.mostOpenFiles } }
 
-    /// Runs `work`, and runs `meanwhile` after the first `call` on a media file or the end of `work`.
+    /// Runs `work`, and runs `meanwhile` when `work` makes its first `call` on a media file or ends without one.
     ///
-    /// That call waits until `meanwhile` has ended. `punchHole` waits before it frees the range, and the other calls
-    /// wait after their work.
+    /// The call waits until `meanwhile` has ended. `punchHole` waits before it frees the range; the other calls wait
+    /// after their work is done.
     func hold<R: Sendable>(
         _ call: Call, in work: @escaping @Sendable () async throws -> R, during meanwhile: () async throws -> Void
     ) async throws -> R {
@@ -134,8 +134,8 @@ private final class WatchedFile: StoredFile {
 
 /// A call that blocks its thread until a test releases it.
 ///
-/// The test may have to wait for the call, for example because a file has one owner. The call therefore continues after
-/// one second.
+/// The test may have to wait for the call, for example because each file has only one owner. The call therefore
+/// continues after one second.
 final class HeldCall: Sendable {
     private let arrived = AsyncStream.makeStream(of: Void.self)
     private let released = DispatchSemaphore(value: 0)

@@ -7,8 +7,8 @@ import Testing
 
 /// Random lives of one download: the app is suspended, killed and launched again, and the system's transfers fail.
 ///
-/// Each download has 0.3 to 2 MB, in chunks of 64 to 192 KiB. It represents 2 GB in chunks of 8 MiB, so that all bytes
-/// can be checked. All waits use a clock that only the test advances.
+/// Each download consists of 0.3 to 2 MB in chunks of 64 to 192 KiB. It stands for 2 GB in chunks of 8 MiB, but is so
+/// small that all bytes can be checked. All waits use a clock that only the test advances.
 @Suite("Background downloads with random events", .timeLimit(.minutes(60)))
 struct BackgroundDownloadSeedTests {
     private static let seeds: Range<UInt64> = {
@@ -79,7 +79,7 @@ private final class RandomDownload {
         #expect(again <= Int64(handovers) * chunkSize, "seed \(seed): \(again) bytes, \(handovers) handovers")
     }
 
-    /// One life of the app, which may be suspended several times.
+    /// Runs one life of the app, which may be suspended several times.
     private func live(_ cache: MediaCache) async throws {
         let source = MediaSource(url: stage.url("/0"))
         var downloads: [Download] = []

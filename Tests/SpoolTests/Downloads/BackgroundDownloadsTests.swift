@@ -12,7 +12,7 @@ struct BackgroundDownloadsTests {
     private static let film = PatternBytes(seed: 1, length: 1_000_000)
     private static let chunkSize: Int64 = 131_072
 
-    /// A stage whose first response stalls after 300,000 bytes, and a session of its system.
+    /// Returns a stage whose first response stalls after 300,000 bytes, and a session of a simulated system.
     private static func stage(
         _ configure: (inout MediaCache.Configuration) -> Void = { _ in }
     ) throws -> (stage: MemoryStage, session: ScriptedSession) {
@@ -158,7 +158,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(remake, "/0")
     }
 
-    @Test("E425: requests contain the source's current credentials, and identifiers do not")
+    @Test("E425: requests contain the source's current credentials, but identifiers do not")
     func credentials() async throws {
         let (stage, session) = try Self.stage()
         let count = Mutex(0)

@@ -35,7 +35,7 @@ struct DownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("After its process is killed, a set reports its missing bytes and resumes at its position")
+    @Test("After the process is killed, a set reports its missing bytes and resumes where it stopped")
     func killed() async throws {
         let films = Self.films(1, .request(0, .stall(after: 300_000))).merging(Self.films(2)) { stalling, _ in stalling
         }

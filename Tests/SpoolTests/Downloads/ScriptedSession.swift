@@ -46,7 +46,7 @@ final class ScriptedSession: BackgroundTransferSession {
     var started: [BackgroundTransferRequest] { state.withLock { $0.started } }
     /// The requests whose transfers have not ended.
     var waiting: [BackgroundTransferRequest] { state.withLock { $0.waiting } }
-    /// The number of bytes in responses that can't be stored, or that this simulation requested again.
+    /// The number of received bytes that can't be stored, or that this simulation requested again.
     var wasted: Int64 { state.withLock { $0.wasted } }
 
     func start(_ request: BackgroundTransferRequest) async throws {
@@ -99,7 +99,7 @@ final class ScriptedSession: BackgroundTransferSession {
         switch fault {
         case .otherValidator: head.headerFields[.eTag] = "\"another\""
         case .otherRange:
-            // The position of the range is wrong by one byte.
+            // The start of the range is off by one byte.
             let parts = head.headerFields[.contentRange]?.dropFirst(6).split(separator: "/") ?? []
             let bounds = parts.first?.split(separator: "-").compactMap { Int64($0) } ?? []
             if bounds.count == 2, bounds[0] > 0 {
@@ -117,7 +117,7 @@ final class ScriptedSession: BackgroundTransferSession {
         try folder.receive(file, head, for: request.identifier)
     }
 
-    /// Receives the first half of the first transfer, which is still running.
+    /// Receives the first half of the first transfer, and leaves the transfer running.
     func receiveHalf() async throws {
         guard let request = waiting.first, state.withLock({ $0.halves[request.identifier] }) == nil else { return }
         let response = try await origin.open(

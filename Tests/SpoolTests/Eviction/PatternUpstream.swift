@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An origin in memory that serves another pattern of the same length for every path, without delay.
+/// An origin in memory that serves a different pattern of the same length for each path, without delay.
 final class PatternUpstream: Upstream {
     let length: Int64
     private let counts = Mutex((requests: 0, bytes: Int64(0)))

@@ -100,7 +100,7 @@ struct RefusingDiskTests {
         }
     }
 
-    @Test("E198: the window, which is limited while bytes are stored in memory, is restored with the disk")
+    @Test("E198: the window, which is limited while bytes are stored in memory, is restored when the disk recovers")
     func window() async throws {
         let disk = FaultyFileSystem()
         let film = PatternBytes(seed: 1, length: 3_000_000)

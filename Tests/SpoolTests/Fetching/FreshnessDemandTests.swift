@@ -184,7 +184,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E83: a HEAD response that confirms a variant does not make it the response to other requests")
+    @Test("E83: a HEAD response that confirms a variant does not select that variant for other requests")
     func headOfAVariant() async throws {
         let (german, english) = (PatternBytes(seed: 1, length: 100_000), PatternBytes(seed: 2, length: 100_000))
         let speaks = OriginRule(

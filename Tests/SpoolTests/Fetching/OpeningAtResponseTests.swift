@@ -25,8 +25,8 @@ import Testing
                 let media = cache.media(for: MediaSource(url: stage.url("/\(round)")))
                 let resource = try await media.opened()
                 let early = Self.onThread {
-                    // This does not pause, so that the reader opens within the few microseconds in which the version is
-                    // set.
+                    // This loop does not pause, so that the reader opens within the few microseconds in which the
+                    // version is set.
                     while resource.generation == nil {}
                     let reader = media.openReader(at: 0, end: nil, priority: .playback, in: resource)
                     let mustWait = resource.scheduler.inspect { $0.machine.needsValidation }
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    /// Runs `body`, which may block, on its own thread.
+    /// Runs `body`, which may block, on a separate thread.
     private static func onThread<R: Sendable>(_ body: @escaping @Sendable () -> R) -> Task<R, Never> {
         Task {
             await withCheckedContinuation { continuation in

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// The turns that client requests take to request a resource from the origin.
+/// The turns in which client requests may request a resource from the origin.
 @Suite(.timeLimit(.minutes(5)))
 struct RequestTurnsTests {
     private func clock(_ manual: ManualClock) -> CacheClock {

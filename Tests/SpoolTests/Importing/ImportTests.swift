@@ -44,7 +44,7 @@ struct ImportTests {
             #expect(try await cache.importFile(at: file, as: source) == .length)
             let stored = try await cache.media(for: source).storedResource()
             #expect(stored?.isComplete == true && stored?.validator == "\"v1\"" && stored?.contentType == "audio/mpeg")
-            // A second import changes nothing.
+            // A second import has no effect.
             #expect(try await cache.importFile(at: file, as: source) == .length)
         }
         #expect(stage.origin.log.bytesSent() == 0)
@@ -85,7 +85,7 @@ struct ImportTests {
         }
     }
 
-    @Test("A file of another length, or of an unreachable origin, is rejected unless the import is unchecked")
+    @Test("A file with another length, or from an unreachable origin, is rejected unless the import is unchecked")
     func length() async throws {
         let stage = try stage()
         let file = try file(stage, Self.bytes.dropLast())

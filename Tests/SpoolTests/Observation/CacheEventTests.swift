@@ -5,17 +5,17 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The events of a resource: each kind, its order and its values.
+/// The events of a resource: every kind of event, the order of the events and their values.
 @Suite("Events", .timeLimit(.minutes(10)))
 struct CacheEventTests {
     private static let length: Int64 = 200_000
     private static let song = PatternBytes(seed: 1, length: length)
 
-    /// Returns the events of `body` and of the end of the cache. Each event must belong to the one resource.
+    /// Returns the events that `body` and the closing of the cache cause. Each event must belong to the only resource.
     ///
     /// - Parameters:
-    ///   - last: An event to wait for before the cache is closed, because a reader may have its last bytes before the
-    ///     listeners receive that event.
+    ///   - last: An event to wait for before the cache is closed, because a reader may receive its last bytes before
+    ///     the listeners receive that event.
     ///   - cuts: Whether cancelled requests are included. If a reader closes at the end of a request, the request may
     ///     end or be cancelled first.
     private func story(
@@ -51,7 +51,7 @@ struct CacheEventTests {
                 words.append(word(event.kind))
                 continue
             }
-            // Adjacent ranges are combined into one line.
+            // Events of adjacent ranges are combined into one line.
             var all = range
             if let before = stored, before.upperBound == range.lowerBound {
                 words.removeLast()
@@ -168,7 +168,7 @@ struct CacheEventTests {
     func discrepancy() async throws {
         let stage = try stage(.request(0, .extraBytes(1000)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
-        // If the end is uncertain, the bytes after it may be requested, and the origin sends none.
+        // If the end is uncertain, bytes after it may be requested, but the origin does not send any.
         let heardOfBytes = heard.filter { !$0.hasPrefix("requested 200000") }
         #expect(heardOfBytes == ["requested 0-", "discrepancy", "stored 0..<200000", "completed"])
     }
@@ -226,7 +226,7 @@ struct CacheEventTests {
         }
         #expect(heard.first == "requested 0-" && heard.count { $0.hasPrefix("requested") } == 1)
         #expect(heard.filter { $0.hasPrefix("cancelled") } == ["cancelled at 65536"])
-        // The last piece may be reported after its transfer has ended, but no byte after it.
+        // The last piece may be reported after its transfer has ended, but no bytes beyond that piece are reported.
         let stored = heard.filter { $0.hasPrefix("stored") }
         #expect(stored.first?.hasPrefix("stored 0..<") == true && stored.last?.hasSuffix("..<65536") == true)
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// The text, the number and the fields of an error, which an app can use.
+/// The text, the number and the properties of an error that an app can use.
 @Suite("Errors", .timeLimit(.minutes(10)))
 struct ErrorTextTests {
     @Test("Each code has an alert text that ends with a period and contains neither a URL nor a number")

@@ -17,7 +17,7 @@ struct EventQueueTests {
         return kinds
     }
 
-    @Test("10,000 request events displace no failure; the newest of them stay in order")
+    @Test("10,000 request events do not displace other events, and the newest request events stay in order")
     func kinds() async {
         send(.failed(CacheError(.originErrorStatus, "no")))
         for lower in 0..<10_000 as Range<Int64> { send(.requested(lower: lower, upper: nil)) }

@@ -14,7 +14,7 @@ struct ResourceStatesTests {
         try MemoryStage(["/a": OriginResource(.pattern(Self.song), rules: rules)])
     }
 
-    @Test("The current state is first, unread changes are joined, and the states end with the cache")
+    @Test("The states start with the current one, join unread changes, and end with the cache")
     func coalesced() async throws {
         let stage = try stage()
         let cache = try await stage.open()
@@ -89,7 +89,7 @@ struct ResourceStatesTests {
         }
     }
 
-    @Test("The statistics of the cache include open and closed resources")
+    @Test("The statistics of the cache include both open and closed resources")
     func totals() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),

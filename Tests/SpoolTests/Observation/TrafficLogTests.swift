@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 @testable import SpoolStorage
 
-/// The log of requests to origins and of waits of readers.
+/// The log of requests to origins and of readers' waits.
 @Suite(.timeLimit(.minutes(5))) struct TrafficLogTests {
     private static let length: Int64 = 1 << 20
     private static let content = PatternBytes(seed: 1, length: length)

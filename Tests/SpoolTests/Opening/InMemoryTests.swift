@@ -47,7 +47,7 @@ struct InMemoryTests {
             try song.verify(try await cache.media(for: try url("\(index)")).data(in: 0..<300_000), at: 0)
             #expect(cache.storedByteCount <= 1 << 20)
         }
-        // Each file may end inside a page of 64 KiB.
+        // Each file may occupy one more page of 64 KiB in part.
         #expect(store.byteCount <= (1 << 20) + 4 * 65_536)
         #expect(cache.storedByteCount > 600_000)
         try await cache.store.waitUntilIdle()
@@ -104,7 +104,7 @@ struct InMemoryTests {
         await cache.close()
     }
 
-    @Test("A cache in memory rejects a fraction of a volume, a minimum free space, and read-only mode")
+    @Test("A cache in memory rejects a capacity relative to a volume, a minimum free space, and read-only mode")
     func refused() async throws {
         var impossible: [MediaCache.Configuration] = Array(repeating: MediaCache.Configuration(), count: 3)
         impossible[0].capacity = .fractionOfVolume(0.1)

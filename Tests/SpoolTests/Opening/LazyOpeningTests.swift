@@ -71,7 +71,7 @@ struct LazyOpeningTests {
         let code: CacheError.Code
         switch trouble {
         case .inUse:
-            // Like a cache in another process, it shares nothing with other caches.
+            // Like a cache in another process, this one does not share anything with other caches.
             first = MediaCache(
                 directory: URL(fileURLWithPath: path), upstream: stage.origin,
                 configuration: MediaCache.Configuration(), fileSystem: SystemFileSystem(),
@@ -133,7 +133,7 @@ struct LazyOpeningTests {
         }
     }
 
-    @Test("evict() returns the number of evicted bytes, whether or not the directory was open")
+    @Test("evict() returns the number of evicted bytes, whether or not the directory was already open")
     func evictions() async throws {
         let first = cache()
         try await play(first)

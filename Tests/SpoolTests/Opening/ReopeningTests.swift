@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// CASE E, 300: a volume that is full, or can't be written, while the cache opens.
+/// CASE E, 300: a volume that is full or read-only while the cache opens.
 @Suite(.timeLimit(.minutes(5)))
 struct ReopeningTests {
     private static let song = PatternBytes(seed: 1, length: 300_000)

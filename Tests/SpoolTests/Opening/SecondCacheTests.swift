@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// Caches on a directory that another cache uses. They play its stored media, and change nothing.
+/// Caches on a directory that another cache uses. They play the media stored there, and do not change the directory.
 @Suite(.timeLimit(.minutes(10)))
 struct SecondCacheTests {
     private static let song = PatternBytes(seed: 1, length: 700_001)
@@ -23,7 +23,7 @@ struct SecondCacheTests {
         var configuration = MediaCache.Configuration()
         configuration.logger = .init(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
-        // Like a cache in another process, it shares nothing with other caches.
+        // Like a cache in another process, this one does not share anything with other caches.
         return MediaCache(
             directory: URL(fileURLWithPath: stage.directory), upstream: stage.origin, configuration: configuration,
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: ContinuousClock()))
@@ -159,12 +159,12 @@ struct SecondCacheTests {
         await first.close()
     }
 
-    /// Returns the names and contents of all files in the directory, except the temporary files of SQLite.
+    /// Returns the names and contents of all files in the directory, except SQLite's temporary files.
     private func state() throws -> [String: Data] {
         let files = FolderTree.paths(under: stage.directory).filter { !$0.hasPrefix("catalog.sqlite-") }
         return Dictionary(
             uniqueKeysWithValues: files.map { name in
-                // A directory has no contents.
+                // The contents of a subdirectory count as empty.
                 (name, (try? Data(contentsOf: URL(fileURLWithPath: "\(stage.directory)/\(name)"))) ?? Data())
             })
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// Several caches of one process with the same directory.
+/// Several caches in one process that use the same directory.
 @Suite("Caches with the same directory", .timeLimit(.minutes(10)))
 struct SharedCachesTests {
     private static let song = PatternBytes(seed: 21, length: 300_000)

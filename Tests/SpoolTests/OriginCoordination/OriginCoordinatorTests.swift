@@ -72,7 +72,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.losses(for: other) == [] && !coordinator.isPlayerWaiting(for: other))
         coordinator.playbackWaits(false, at: OriginCoordinator.name(of: media))
         #expect(!coordinator.isPlayerWaiting(for: list))
-        // The reports are in reverse order, as they may be from two threads.
+        // The reports are in reverse order, as reports from two threads can be.
         coordinator.playbackWaits(false, at: OriginCoordinator.name(of: media))
         coordinator.playbackWaits(true, at: OriginCoordinator.name(of: media))
         #expect(!coordinator.isPlayerWaiting(for: list))
@@ -228,7 +228,7 @@ struct OriginCoordinatorTests {
         #expect(origins.sharesBottleneck("a", "b"))
     }
 
-    @Test("E176: beyond 1024 origins, one that is not in use is forgotten, and the others keep their state")
+    @Test("E176: if there are more than 1024 origins, an unused one is forgotten, and the others keep their state")
     func originLimit() throws {
         let coordinator = coordinator()
         let connection = try #require(coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback))

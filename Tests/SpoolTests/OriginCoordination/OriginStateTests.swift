@@ -187,7 +187,7 @@ struct OriginStateTests {
         await #expect(throws: OriginState.AllConnectionsBusy.self) { try await rejected.value }
         for connection in slow { connection.end() }
         #expect(origin.activeCount == 0)
-        // Two connections are counted again.
+        // Two more connections count toward the limit again.
         let others = [origin.connectIfAvailable(.playback), origin.connectIfAvailable(.playback)]
         #expect(others.allSatisfy { $0 != nil } && origin.connectIfAvailable(.playback) == nil)
     }
@@ -215,7 +215,7 @@ struct OriginStateTests {
         connection.end()
     }
 
-    @Test("A request that is cancelled while it waits does not take a connection, and the others keep their order")
+    @Test("A request that is cancelled while it waits does not take a connection, and other requests keep their order")
     func cancelled() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)

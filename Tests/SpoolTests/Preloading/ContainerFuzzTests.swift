@@ -6,11 +6,11 @@ import Testing
 
 @Suite("Damaged or forged containers", .timeLimit(.minutes(10)))
 struct ContainerFuzzTests {
-    /// The number of containers, which `SPOOL_CONTAINERS` sets.
+    /// The number of containers, set by `SPOOL_CONTAINERS`.
     private static let count =
         ProcessInfo.processInfo.environment["SPOOL_CONTAINERS"].flatMap(Int.init) ?? 3000
 
-    @Test("For any bytes and length, the search ends within its limits on reads and bytes")
+    @Test("For any bytes and any length, the search ends within its limits on the number of reads and bytes")
     func ends() async throws {
         var corpus: [[UInt8]] = []
         for sample in SampleContainer.allCases {
@@ -62,7 +62,7 @@ struct ContainerFuzzTests {
 
     private static func damage(_ bytes: inout [UInt8], _ random: inout SplitMix) {
         for _ in 0..<1 + random.below(12) where bytes.count > 16 {
-            // Most damage is in the first bytes, where the structures are.
+            // Most changes are made to the first bytes, which contain the structures.
             let reach = random.chance(3) ? bytes.count : min(bytes.count, 4000)
             let place =
                 random.chance(3) ? bytes.count - 9 - random.below(min(bytes.count - 9, 8000)) : random.below(reach - 8)

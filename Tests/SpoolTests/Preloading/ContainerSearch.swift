@@ -4,12 +4,12 @@ import Testing
 
 @testable import Spool
 
-/// A search for the ranges that a player needs, in bytes in memory. It checks the rules that hold for any bytes.
+/// A search in memory for the ranges that a player needs, which also checks the rules that hold for any bytes.
 struct ContainerSearch {
     var plan: StartPlan
     /// The ranges that were read.
     var looks: [Range<Int64>] = []
-    /// The fetched ranges, if each read fetches as much as it allows.
+    /// The ranges that would be fetched if each read fetched as much as it may.
     var fetchedRanges = ByteRangeSet()
 
     /// Searches in `data`.

@@ -51,7 +51,9 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A preload of a video with its index at the end stores all ranges that its start needs", arguments: [1, 2])
+    @Test(
+        "A preload of a video with its index at the end stores all ranges that playback needs to start",
+        arguments: [1, 2])
     func film(jobs: Int) async throws {
         let file = try await SampleContainer.mp4MoovAtEnd.file(seconds: 20)
         let data = try Data(contentsOf: file)
@@ -160,7 +162,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A paused preload waits, and resumes at its position")
+    @Test("A paused preload waits, and later resumes where it stopped")
     func pause() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.film), rules: [.request(0, .stall(after: 300_000))])

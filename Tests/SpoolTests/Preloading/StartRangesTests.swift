@@ -37,8 +37,8 @@ struct StartRangesTests {
         #expect(search.plan.format == format(sample))
         #expect(search.looks.count <= 24, "\(search.looks.count) looks")
         #expect(search.plan.ranges.contains(0..<64))
-        // A fragment contains 2 of 20 seconds, a short video has a relatively large index, and the end of an Ogg file
-        // needs 64 KiB.
+        // A fragment contains 2 of 20 seconds, and a short video has a relatively large index. For an Ogg file, the
+        // last 64 KiB are needed.
         let tail: Int64 = [.ogg, .opus].contains(sample) ? 65_307 : 0
         #expect(search.plan.ranges.byteCount < Int64(data.count) / 4 + tail, "\(search.plan.ranges)")
     }
@@ -71,7 +71,8 @@ struct StartRangesTests {
         #expect(plan.ranges.byteCount > start.ranges.byteCount)
     }
 
-    /// Compares the first half second of audio that ffmpeg decodes from the needed ranges and from the complete file.
+    /// Compares the first half second of audio that ffmpeg decodes from the needed ranges with that from the complete
+    /// file.
     @Test(
         "A decoder decodes the first half second from the required ranges if all other bytes are zero",
         arguments: SampleContainer.allCases)
@@ -98,7 +99,7 @@ struct StartRangesTests {
     }
 
     @Test(
-        "The complete index is needed, wherever it is in the file",
+        "The complete index is needed, regardless of its position in the file",
         arguments: [SampleContainer.mp4, .mp4MoovAtEnd, .m4aMoovAtEnd])
     func index(_ sample: SampleContainer) async throws {
         let data = try await data(sample)

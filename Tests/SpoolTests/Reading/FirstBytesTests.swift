@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The time before a player's first bytes.
+/// The time until a player receives its first bytes.
 @Suite("First bytes", .timeLimit(.minutes(10)))
 struct FirstBytesTests {
     @Test("A reader that starts in stored bytes of an open resource gets them without changing threads")
@@ -43,7 +43,7 @@ struct FirstBytesTests {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.all, film)
-            // The transfer ends after its last bytes, and the scheduler must have handled that end.
+            // The transfer ends after its last bytes were delivered, and the scheduler must have handled the end.
             await cache.waitUntilIdle()
             let before = media.statistics
             // The first call of a sequential reader shows whether this disk can be read without waiting.
@@ -83,15 +83,15 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Once length and type are known, a first block that fails is not requested again")
+    @Test("Once length and type are known, the first block is not requested again if its request fails")
     func toldAndCut() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             _ = try await media.contentInformation()
             let scheduler = try #require(media.resource).scheduler
-            // Length and type are reported before the requesting task releases its reader. This waits until no reader
-            // remains.
+            // Length and type are reported before the requesting task releases its reader. The loop waits until no
+            // reader remains.
             while scheduler.inspect({ !$0.readers.isEmpty }) || cache.context.coordinator.isPlayerWaiting {
                 try Task.checkCancellation()
                 await Task.yield()
@@ -119,7 +119,7 @@ struct FirstBytesTests {
     @Test("The first block is stored even though the caller that requested length and type released the resource")
     func toldAndLetGo() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
-        // The time does not advance, so a transfer that drains receives all of its bytes.
+        // The clock does not advance, so a draining transfer receives all of its bytes.
         try await stage.session(isFlowing: false) { cache in
             var media: MediaResource? = cache.media(for: stage.url())
             let scheduler = try #require(media?.resource).scheduler

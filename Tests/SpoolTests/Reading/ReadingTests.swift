@@ -74,7 +74,7 @@ struct ReadingTests {
             let reader = media.reader(in: 100..<2_000_000, chunkSize: 1000)
             for offset in [100, 1_500_000, 50, 700_000, 700_500] as [Int64] {
                 if offset != 100 { reader.seek(to: offset) }
-                // The sizes of chunks depend on the received bytes.
+                // The sizes of the chunks depend on the number of bytes received so far.
                 var end = offset
                 while end < offset + 1500 {
                     let chunk = try #require(try await reader.next())
@@ -116,7 +116,7 @@ struct ReadingTests {
         try await stage.session { (cache: MediaCache) async throws in
             let reader = cache.media(for: stage.url()).reader(chunkSize: 30_000)
             try await reader.check(film, upTo: 30_000)
-            // The call may already be waiting, or not.
+            // The call may or may not be waiting already.
             let pull = Task { try await reader.next() }
             await Task.yield()
             reader.seek(to: 2_000_000)

@@ -102,7 +102,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A request for a range beyond the end returns header fields, whether or not the resource is stored")
+    @Test("For a range beyond the end, header fields are returned, whether or not the resource is stored")
     func beyond() async throws {
         for isStored in [false, true] {
             let stage = try MemoryStage(["/a": try resource([])])
@@ -164,12 +164,12 @@ struct ResponseTests {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.bytes(0..<8_000_000), film)
-            // All bytes of its window are stored, so it sends no request.
+            // All bytes in this reader's window are stored, so it does not cause a request.
             let previous = media.reader()
             let before = try await previous.response()
             stage.origin.set("/a", OriginResource(.pattern(other), etag: "\"v2\""))
             let hole = MediaRange.bytes(20_000_000..<20_100_000)
-            // A reader without header fields gets the bytes of any version.
+            // A reader that has not received header fields gets the bytes of the current version.
             try await media.check(hole, other)
             let later = media.reader(hole)
             let after = try await later.response()

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 
 @Suite struct MediaSourceTests {
-    @Test("The user and password of a URL become a header field, and are neither shown nor part of a key")
+    @Test("The user and password of a URL become a header field, and are neither displayed nor part of a key")
     func userInformation() async throws {
         let plain = try #require(URL(string: "http://host:8080/a%20b?c=d"))
         let secret = try #require(URL(string: "http://us%3Aer:pass@host:8080/a%20b?c=d"))

@@ -98,7 +98,7 @@ struct ResponseCacheabilityTests {
         fields[.cacheControl] = control
         fields[.expires] = expires
         let stored = cacheability(fields).freshness
-        // 5000 s and 5100 s after the start of 1970.
+        // 5,000 and 5,100 seconds after the start of 1970.
         let later = cacheability(
             [.date: "Thu, 01 Jan 1970 01:23:20 GMT", .expires: "Thu, 01 Jan 1970 01:25:00 GMT"], status: .notModified,
             at: 5000)

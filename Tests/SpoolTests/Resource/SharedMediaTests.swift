@@ -18,7 +18,7 @@ struct SharedMediaTests {
 
     /// Reads all sources concurrently, as the proxy server does.
     ///
-    /// The other readers start after the first request, and the origin responds when all readers have started.
+    /// The other readers start after the first reader's request, and the origin responds once all readers have started.
     private func read(_ stage: MemoryStage, _ sources: [MediaSource]) async throws {
         try await stage.session { cache in
             try await withThrowingTaskGroup(of: Void.self) { group in
@@ -100,7 +100,8 @@ struct SharedMediaTests {
                 }
                 let first = try #require(cache.resources.open.first)
                 while first.turns.state.withLock({ $0.waits.count }) < number - 1 { await Task.yield() }
-                // The origin also delays the requests that follow, but no client waits for another client's request.
+                // The origin also delays the responses to later requests, but no client waits for another client's
+                // request.
                 stage.origin.release()
                 for index in 1..<number {
                     let agent = "agent \(index)"
@@ -113,7 +114,7 @@ struct SharedMediaTests {
         }
     }
 
-    /// Calls `body` while a client with the agent `one` reads a response that is fresh for 1,000 seconds.
+    /// Calls `body` while a client with the user agent `one` reads a response that is fresh for 1,000 seconds.
     private func whileReading(_ body: (MemoryStage, MediaCache, MediaReader) async throws -> Void) async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
         stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }

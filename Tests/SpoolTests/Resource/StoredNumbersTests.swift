@@ -20,7 +20,7 @@ import Testing
         "freshUntil", "lifetime", "receivedAt", "initialAge", "staleWhileRevalidate", "staleIfError", "status",
     ]
 
-    /// The JSON with another number for this name.
+    /// Returns the JSON with another number for this name.
     private func json(_ name: String, _ number: Int64) throws -> String {
         let pattern = try Regex("\"\(name)\":[0-9]+")
         return Self.freshness.replacing(pattern, with: "\"\(name)\":\(number)")

@@ -4,10 +4,10 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The bytes that are requested ahead for readers that may close when they have enough bytes.
+/// The bytes that are requested ahead for readers that may close as soon as they have enough bytes.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
-    @Test("For a reader that may leave, 256 KiB are requested first, and later at most an eighth of the bytes read")
+    @Test("For a reader that may close, 256 KiB are requested first, and later at most an eighth of the bytes read")
     func growth() {
         var play = CarefulPlay()
         #expect(play.requested == 256 * kib)
@@ -44,7 +44,7 @@ struct CarefulReadingTests {
         #expect(play.requested - play.taken >= 192 * kib)
     }
 
-    @Test("The first response, which opens the connection, is not measured, and one slow response has little effect")
+    @Test("The first round trip, which includes connecting, is ignored, and one slow response has little effect")
     func roundTrips() {
         var link = LinkEstimate()
         link.note(roundTrip: 5)

@@ -46,7 +46,7 @@ struct FirstRequestTests {
         #expect(bench.isHeld(id))
         #expect(!bench.isCancelled(id))
         #expect((bench.position(of: id) ?? 0) <= 6 * mib)
-        // The only reader ends, so the rest is not needed.
+        // The only reader closes, so the remaining bytes are not needed.
         bench.close(reader)
         for delay in bench.delays { bench.perform(bench.machine.timerFired(delay, now: bench.now)) }
         #expect(bench.isCancelled(id))

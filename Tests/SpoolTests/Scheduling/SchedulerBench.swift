@@ -6,8 +6,8 @@ import ByteRanges
 let kib: Int64 = 1 << 10
 let mib: Int64 = 1 << 20
 
-/// A test double of the class around a scheduler's state machine. It passes one input at a time, and records the
-/// actions.
+/// A test double for the class that drives a scheduler's state machine. It passes one input at a time, and records the
+/// resulting actions.
 final class SchedulerBench {
     typealias Action = Planner.Action
     typealias Outcome = Planner.Outcome
@@ -90,7 +90,7 @@ final class SchedulerBench {
 
     // MARK: - Readers
 
-    /// Opens a reader, lets it read once, and returns its identifier.
+    /// Opens a reader, makes it read once, and returns its identifier.
     @discardableResult
     func open(at start: Int64, end: Int64? = nil, _ priority: Priority = .playback) -> ReaderID {
         let (id, actions) = machine.openReader(at: start, end: end, priority: priority, now: now)
@@ -108,15 +108,15 @@ final class SchedulerBench {
         return decision
     }
 
-    /// Returns only the stored bytes at the reader's position, and not the offset up to which the reader needs no
-    /// planning.
+    /// Returns only the range of stored bytes at the reader's position, without the offset up to which the reader needs
+    /// no planning.
     func found(_ id: ReaderID, limit: Int64 = 256 << 10) -> Range<Int64>? {
         if case .stored(let range, _) = read(id, limit: limit) { range } else { nil }
     }
 
     func advance(_ id: ReaderID, to position: Int64) { perform(machine.advance(id, to: position, now: now)) }
 
-    /// Reads all stored bytes from the reader's position on.
+    /// Reads all stored bytes that follow the reader's position.
     func take(_ id: ReaderID) {
         while case .stored(let range, _) = read(id) { advance(id, to: range.upperBound) }
     }
@@ -145,7 +145,7 @@ final class SchedulerBench {
         return mayAsk
     }
 
-    /// Starts the response to a request, which has the requested range or less.
+    /// Starts the response to a request. The response contains the requested range or less.
     func stream(_ id: TransferID, end: Int64? = nil) {
         guard let (asked, upper) = asked[id] else { return }
         let end = end ?? upper ?? machine.length
@@ -155,7 +155,7 @@ final class SchedulerBench {
         perform(machine.responseStarted(id, at: lower, end: end, isWhole: false, isSequential: false))
     }
 
-    /// Starts a response with the whole body instead.
+    /// Starts a response that contains the whole body.
     func streamWhole(_ id: TransferID, isSequential: Bool) {
         perform(
             machine.responseStarted(id, at: 0, end: machine.length, isWhole: true, isSequential: isSequential))

@@ -4,8 +4,8 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The cost of an input. A received chunk or a reader's step costs the same for any number of readers that it does not
-/// affect.
+/// The cost of an input. The cost of a received chunk or of a reader's step does not depend on the number of unaffected
+/// readers.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {
     @Test("With 1,600 readers waiting for other ranges, each input examines no more readers than with 16")

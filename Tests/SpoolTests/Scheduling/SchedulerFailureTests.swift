@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The behavior of the scheduler after failures, and the readers that they affect.
+/// The behavior of the scheduler after failures, and the readers that are affected.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerFailureTests {
     @Test("E67: a range that fails does not stop readers of other ranges")
@@ -99,7 +99,7 @@ struct SchedulerFailureTests {
         bench.streamWhole(two, isSequential: true)
         bench.store(two, 128 * kib)
         bench.perform(bench.machine.invalidated(0..<64 * kib))
-        // A second body for the removed bytes, in addition to the one that is retried.
+        // A second body is requested for the removed bytes, in addition to the one that is retried.
         bench.open(at: 0)
         guard let three = bench.liveIDs.first(where: { $0 != two }) else {
             Issue.record("the removed bytes are not requested")

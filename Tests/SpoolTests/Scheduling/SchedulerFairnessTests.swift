@@ -4,8 +4,8 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The choice of the readers that get a transfer if there are more readers than transfers, and of those that must
-/// yield.
+/// The choice of the readers that get a transfer, and of those that must yield, if there are more readers than
+/// transfers.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerFairnessTests {
     @Test("B28: 200 readers at 200 offsets get all their bytes with six transfers at a time")

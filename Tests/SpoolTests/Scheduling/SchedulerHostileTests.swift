@@ -35,7 +35,7 @@ struct SchedulerHostileTests {
         #expect(bench.length == nil)
         #expect(bench.permission(one) == .proceed(upTo: Block.offsetLimit))
         #expect(bench.found(second) == 0..<100 * kib)
-        // The shell treats it as another version.
+        // The scheduler around the state machine treats the body as another version.
         let (left, changes) = bench.machine.generationChanged(length: 100 * kib, keeping: nil)
         bench.perform(changes)
         #expect(left == [first, second])
@@ -44,7 +44,7 @@ struct SchedulerHostileTests {
     }
 
     @Test(
-        "A body that continues beyond a length learned in the meantime is stopped at that length",
+        "A body that continues beyond a length that is reported in the meantime is stopped at that length",
         arguments: [nil, mib])
     func beyondTheLength(length: Int64?) {
         let bench = SchedulerBench(length: length)
@@ -135,7 +135,7 @@ struct SchedulerHostileTests {
     }
 }
 
-/// Inputs with values from the whole range of their types, often close to each other.
+/// Inputs with values from the entire range of their types, which are often close to each other.
 private final class HostileInputs {
     private var machine: Planner
     private var random: SplitMix

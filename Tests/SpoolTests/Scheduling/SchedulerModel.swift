@@ -3,11 +3,11 @@ import ByteRanges
 @testable import Spool
 @testable import SpoolScheduling
 
-/// A planner that examines everything each time, for comparison with the incremental one.
+/// A planner that examines all objects after each input, for comparison with the incremental planner.
 ///
-/// It takes only facts from the machine: the stored bytes, the readers' positions and the transfers in progress. It
-/// uses none of the machine's indexes, queues and counts. After each input, it reports the actions that the machine
-/// should have taken but did not take.
+/// It uses only facts from the machine: the stored bytes, the readers' positions and the transfers in progress. It does
+/// not use the machine's indexes, queues and counts. After each input, it reports the actions that the machine should
+/// have taken but did not take.
 struct SchedulerModel {
     typealias Reader = ReaderState
     typealias Transfer = TransferState

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerPaceTests {
     @Test(
-        "When a player stops after a burst and some playback, at most one megabyte has been requested ahead of it",
+        "When a player stops after a burst and some playback, at most one megabyte was requested ahead of its position",
         arguments: [16 * kib, 64 * kib, 256 * kib])
     func leaving(read: Int64) {
         var play = PacedPlay(line: 8_000_000, read: read)
@@ -16,7 +16,7 @@ struct SchedulerPaceTests {
         #expect(play.taken > 9_500_000)
         #expect(play.requested - play.taken <= mib)
         #expect(play.stored - play.taken <= mib)
-        // The same applies whenever the player disconnects.
+        // The same limit would apply if the player disconnected at any other time.
         #expect(play.worst <= mib + 128 * kib)
     }
 
@@ -30,7 +30,7 @@ struct SchedulerPaceTests {
         #expect(play.requests < 90)
     }
 
-    @Test("A reader that copies gets the largest requests, and its link is never idle")
+    @Test("A reader that copies a resource gets the largest requests, and its link is never idle")
     func copier() {
         var play = PacedPlay(line: 1_000_000_000, read: mib, step: .microseconds(200), length: 4000 * mib)
         play.bench.machine.link.note(bytes: 1_000_000_000, seconds: 1)
@@ -65,7 +65,7 @@ struct SchedulerPaceTests {
         let reader = bench.open(at: 10 * mib)
         let free = 50 * mib - 512 * kib
         #expect(bench.read(reader) == .stored(10 * mib..<10 * mib + 256 * kib, freeUntil: free))
-        // It has read so slowly that its window is the smallest one when it reaches this offset.
+        // The reader is so slow that its window has shrunk to the minimum when it reaches this offset.
         bench.now = .seconds(1000)
         bench.advance(reader, to: free)
         #expect(bench.live.isEmpty)

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Any inputs that a scheduler may pass, in any order, and the invariants that must hold after each of them.
+/// Random sequences of the inputs that a scheduler may pass, and the invariants that must hold after each input.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerRandomTests {
     @Test(
@@ -159,8 +159,8 @@ private struct RandomPlay {
         }
     }
 
-    /// Connects a transfer, which sends its request or is cancelled. In the second case, its successors are connected
-    /// until one sends its request.
+    /// Connects a transfer, which sends its request or is cancelled. If it is cancelled, its successors are connected
+    /// until one of them sends its request.
     private mutating func connect(_ id: TransferID) -> TransferID? {
         var next: TransferID? = id
         for _ in 0..<20 {
@@ -230,7 +230,7 @@ private struct RandomPlay {
 
     private mutating func changeGeneration() {
         history.append("generation")
-        // The transfer that receives it has just received its headers.
+        // The transfer that receives the new version has just received its response headers.
         let kept = bench.liveIDs.first { !streaming.contains($0) }
         let (left, actions) = bench.machine.generationChanged(length: size, keeping: kept)
         for id in left { waiting.remove(id) }
@@ -277,7 +277,8 @@ private struct RandomPlay {
         return (complaint ?? model.problem(bench) ?? notWoken()).map { "\($0); \(state)" }
     }
 
-    /// Each reader that waits is recorded as waiting, or was woken.
+    /// Returns a reader that waits for the machine to wake it, although the machine does not count it as waiting; `nil`
+    /// if there is none.
     private func notWoken() -> String? {
         for id in waiting.sorted() where !bench.woken.contains(id) {
             guard let reader = bench.machine.plan.readers[id] else { return "\(id.number) is forgotten" }
@@ -286,8 +287,8 @@ private struct RandomPlay {
         return nil
     }
 
-    /// Lets every transfer receive its bytes, and every reader read them. Returns the readers that have not reached an
-    /// end.
+    /// Makes every transfer receive its bytes, and every reader read them. Returns the readers that have not reached
+    /// their ends.
     mutating func goWell() -> String? {
         while !offered.isEmpty { evict() }
         bench.perform(bench.machine.setPreloadPermission(.free))

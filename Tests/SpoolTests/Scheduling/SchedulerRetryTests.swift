@@ -60,7 +60,7 @@ struct SchedulerRetryTests {
         bench.retryNow()
         bench.interrupt(bench.liveIDs[0], retryAfter: .seconds(12))
         #expect(bench.retries.map(\.after) == [.seconds(12)])
-        // No request is sent until then, and players whose bytes can't be received soon do not block others.
+        // No request is sent until that time, and a player whose bytes can't be received soon does not block preloads.
         bench.open(at: 0)
         #expect(bench.live.isEmpty)
         #expect(!bench.isPlaybackWaiting)
@@ -191,7 +191,7 @@ struct SchedulerRetryTests {
         #expect(bench.read(reader) == .end)
     }
 
-    @Test("E66: when the Retry-After of a preload has passed, players continue at its offset")
+    @Test("E66: when the Retry-After that a preload received has passed, players continue at its offset")
     func preloadsRetryAfterIsOver() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), retries: 0)
         let preload = bench.open(at: mib, .preload)
@@ -203,8 +203,7 @@ struct SchedulerRetryTests {
         bench.advance(player, to: 900 * kib)
         #expect(bench.live.isEmpty)
         bench.now = .seconds(21)
-        // The next reader at this offset detects that the time is over, and this also applies to readers that read
-        // ahead.
+        // The next reader at this offset detects that the time has passed, even if it only reads ahead.
         #expect(bench.read(preload) == .failed(failure))
         #expect(bench.live.map(\.lowerBound) == [mib])
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [player])
@@ -280,7 +279,7 @@ struct SchedulerRetryTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("An error that no retry can fix fails immediately, and useless responses fail after a few requests")
+    @Test("A read fails immediately if no retry can help, and after a few requests if the responses are useless")
     func refusedAndRestarted() {
         let bench = SchedulerBench(retries: 2)
         let reader = bench.open(at: 0)

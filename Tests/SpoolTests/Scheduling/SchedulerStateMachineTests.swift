@@ -21,7 +21,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<64 * kib])
     }
 
-    @Test("Each follow-up request is twice as large as the one before, up to the maximum")
+    @Test("Each subsequent request is twice as large as the previous one, up to the maximum")
     func growth() {
         let bench = SchedulerBench(length: 200 * mib)
         let reader = bench.open(at: 0, .preload)
@@ -108,7 +108,8 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib])
     }
 
-    @Test("A reader far ahead in a requested range gets its own request, and the first transfer stops at its start")
+    @Test(
+        "A reader far ahead in a requested range gets its own request, and the first transfer ends where it starts")
     func truncation() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)
@@ -121,7 +122,8 @@ struct SchedulerStateMachineTests {
         #expect(bench.storedRanges == ByteRangeSet(0..<576 * kib))
     }
 
-    @Test("After a seek far ahead, the previous transfer is cancelled, and a new request starts where it ended")
+    @Test(
+        "After a seek far ahead, the previous transfer is cancelled, and a new request starts at its end")
     func overtaking() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)
@@ -160,7 +162,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.first == 700 * kib..<1280 * kib)
     }
 
-    @Test("A22: without ranges, an unneeded body is paused forty times as long as usual, and resumes for any reader")
+    @Test("A22: without ranges, an unneeded body stays paused forty times as long as usual, and resumes for any reader")
     func unwantedBody() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -290,7 +292,7 @@ struct SchedulerStateMachineTests {
         while case .proceed = bench.store(id, 256 * kib) {}
         #expect(bench.isHeld(id))
         #expect(bench.position(of: id) == 4 * mib)
-        // The duration does not matter, because an origin without ranges would have to start again.
+        // The length of the pause does not matter, because an origin without ranges would have to start again.
         bench.endDelays()
         #expect(bench.isHeld(id))
         bench.advance(reader, to: mib)
@@ -338,7 +340,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.read(reader) == .unsatisfiable(length: 3 * mib))
     }
 
-    @Test("Of two whole bodies, the one that lacks space ends if the other one is ahead of it")
+    @Test("Of two whole bodies, one that lacks space ends if the other is ahead of it")
     func noSpaceBehindAnother() {
         let bench = SchedulerBench(length: 2 * mib)
         bench.perform(bench.machine.rangesUnsupported())
@@ -346,7 +348,7 @@ struct SchedulerStateMachineTests {
         let first = bench.liveIDs[0]
         bench.streamWhole(first, isSequential: true)
         bench.store(first, 100 * kib)
-        // The stored bytes were removed, and a reader of them needs the body again.
+        // The first stored bytes were removed, and a reader of these bytes needs the body again.
         bench.perform(bench.machine.invalidated(0..<64 * kib))
         bench.advance(reader, to: 100 * kib)
         bench.open(at: 0)

@@ -12,7 +12,7 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib))
         let inside = bench.open(at: 0)
         bench.advance(inside, to: 64 * kib)
-        let looked = bench.open(at: 0)  // It has found bytes, and may deliver them before it reports its position.
+        let looked = bench.open(at: 0)  // Has found bytes, and may deliver them before it reports its position.
         let outside = bench.open(at: 50 * mib)
         let brings = bench.transfer(at: 50 * mib)
         let others = bench.liveIDs.filter { $0 != brings }
@@ -105,7 +105,7 @@ struct SchedulerStoredTests {
         bench.perform(bench.machine.validated())
         bench.restart(id)
         #expect(bench.found(waiting) == mib..<mib + 256 * kib)
-        // No number of validations counts as a failure.
+        // Validations do not count as failures, however many there are.
         for _ in 0..<100 {
             bench.perform(bench.machine.requireValidation())
             let reader = bench.open(at: 0)
@@ -207,7 +207,7 @@ struct SchedulerStoredTests {
         #expect(bench.lackSpace(beginning) != .hold)
     }
 
-    @Test("A transfer that lacked space resumes for a reader that waited for a validation")
+    @Test("A transfer that lacked space resumes for a reader that has waited for a validation")
     func validationEndsLackOfSpace() {
         let bench = SchedulerBench()
         let previous = bench.open(at: 0)
