@@ -18,7 +18,7 @@ struct BlockSealerTests {
     }
 
     @Test(
-        "A checksum verifies its block, even after it was stored and read again",
+        "A checksum verifies its block, even after the checksum was stored and read again",
         arguments: [1, 2, 15, 16, 17, 4096, 65535, 65536])
     func opens(count: Int) throws {
         let record = try bytes[..<count].withUnsafeBytes { try sealer.seal($0, index: 7) }
@@ -58,7 +58,7 @@ struct BlockSealerTests {
         }
     }
 
-    @Test("A flipped bit in a stored checksum is detected, in the nonce and in the tag")
+    @Test("A flipped bit in the nonce or the tag of a stored checksum is detected")
     func flippedSeal() throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 0) }
         for position in 0..<28 {
@@ -75,7 +75,7 @@ struct BlockSealerTests {
         #expect(Set(records).count == 100)
     }
 
-    @Test("A checksum needs 28 bytes, and an identifier needs 32 lowercase hexadecimal digits")
+    @Test("A checksum must have 28 bytes, and an identifier must have 32 lowercase hexadecimal digits")
     func shapes() {
         #expect(BlockSeal(Data(count: 27)) == nil)
         #expect(BlockSeal(Data(count: 29)) == nil)

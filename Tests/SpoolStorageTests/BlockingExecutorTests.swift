@@ -49,8 +49,8 @@ struct BlockingExecutorTests {
                 group.addTask {
                     await executor.run {
                         inside.add(1)
-                        // The call returns when three calls are running. With fewer threads it would hang, and more
-                        // threads would be counted.
+                        // The call returns when three calls are running. With fewer threads it would hang, and with
+                        // more, the maximum would exceed three.
                         together.meet()
                         inside.add(-1)
                     }
@@ -83,7 +83,7 @@ struct BlockingExecutorTests {
         #expect(order.numbers == Array(0..<2000))
     }
 
-    /// Blocks the thread. Only a function that is not async may do so.
+    /// Blocks the thread. Async functions must not call `DispatchSemaphore.wait()` directly.
     private static func wait(_ semaphore: DispatchSemaphore) { semaphore.wait() }
 
     @Test("Jobs run in the order of their lanes, and maintenance leaves one thread for the others")
@@ -152,7 +152,7 @@ struct BlockingExecutorTests {
         try await eventually { ended.most == 1 }
     }
 
-    /// Yields until `condition` holds; the suite's time limit ends it otherwise.
+    /// Yields until `condition` holds, or until the suite's time limit is reached.
     private func eventually(_ condition: () -> Bool) async throws {
         while !condition() {
             try Task.checkCancellation()

@@ -1,6 +1,6 @@
 @testable import SpoolStorage
 
-/// An in-memory store with one fault, which the contract must detect.
+/// An in-memory store with one fault, which the contract tests must detect.
 final class BrokenByteStore: ByteStore {
     enum Fault: CaseIterable, Sendable {
         case makesAFileByOpeningIt, emptiesByCreating, namesNothing, neverEndsNaming, tellsImpossibleRoom, ignoresHoles
@@ -56,7 +56,7 @@ private final class BrokenFile: StoredFile {
         let size = try base.size()
         try base.punchHole(range)
         guard fault == .keepsSizeOfAHoleAtTheEnd, size > 0, try base.size() < size else { return }
-        // A closure would lose the type of the error.
+        // In a closure, the type of the thrown error would be lost.
         let zero = UnsafeMutableRawBufferPointer.allocate(byteCount: 1, alignment: 1)
         defer { zero.deallocate() }
         zero[0] = 0

@@ -161,7 +161,7 @@ struct CatalogTests {
         }
         #expect(try fixture.catalog.downloads.setPinned(true, key: CatalogFixture.key("pinned")))
         try fixture.catalog.touch(key: CatalogFixture.key("a"), at: fixture.start.addingTimeInterval(50))
-        // A use never moves a date back.
+        // Recording an earlier use does not move the date back.
         try fixture.catalog.touch(key: CatalogFixture.key("b"), at: fixture.start)
         var found: [EvictionCandidate] = []
         while true {
@@ -263,7 +263,7 @@ struct CatalogTests {
         #expect(try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM resource") } == 1)
     }
 
-    @Test("Reading a truncated catalog as frozen throws a storage error instead of catalogDamaged")
+    @Test("Reading a frozen, truncated catalog throws a storage error instead of catalogDamaged")
     func frozenHalf() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -352,7 +352,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.blocks.records(of: generation.id) == many)
     }
 
-    @Test("A second process can read committed changes while one process writes, but cannot write")
+    @Test("While one process writes, a second one can read committed changes, but cannot write")
     func inspect() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -378,7 +378,7 @@ struct CatalogTests {
 }
 
 extension CatalogFixture {
-    /// Uses every table.
+    /// Performs operations that use every table.
     fileprivate func use(_ catalog: Catalog) throws {
         _ = try catalog.resources()
         let (record, _) = try catalog.begin(
@@ -414,7 +414,7 @@ extension Catalog {
         try change([(generation, indices, [])])
     }
 
-    /// Records changes, which have the form in which an open generation returns them.
+    /// Records changes in the form in which an open generation returns them.
     private func change(_ batch: [(Int64, [Int64], [BlockRecord])]) throws {
         for (generation, removed, sealed) in batch {
             let before = try read { db in try CatalogBlocks.storedRanges(of: generation, db) }

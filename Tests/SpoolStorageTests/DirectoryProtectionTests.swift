@@ -22,14 +22,14 @@ struct DirectoryProtectionTests {
             clock: CacheClock(clock: ManualClock()), report: { _ in })
     }
 
-    @Test("E134: if the parent is missing, both are created, and only the cache's directory is protected")
+    @Test("E134: a missing parent is created with the cache's directory, but only the cache's directory is protected")
     func parentMissing() async throws {
         try await open().close()
         #expect(recorder.directories == [path])
         #expect(FileManager.default.fileExists(atPath: path + "/media"))
     }
 
-    @Test("E134: a directory that the app has created is protected, too")
+    @Test("E134: a directory that the app created earlier is protected, too")
     func directoryExists() async throws {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         try await open().close()

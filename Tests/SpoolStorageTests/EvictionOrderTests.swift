@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// The order of resources and presentations, and the reports to a strategy.
+/// The eviction order of resources and presentations, and the reports to a strategy.
 @Suite("Eviction order", .timeLimit(.minutes(5)))
 struct EvictionOrderTests {
     private static let block = Block.size
@@ -31,7 +31,7 @@ struct EvictionOrderTests {
                 let quotas: [EvictionOrder.QuotaChange] = [.none, .to(nil), .to(0), .to(1)]
                 order.update(name, partOf: nil, kept[name] ?? [], at: now, quota: quotas[random.below(4)])
             case 3:
-                // A presentation can be a part of another one, or of itself.
+                // A presentation can be part of another presentation, or of itself.
                 kept[name] = kept[name] ?? [0..<Self.block]
                 order.update(name, partOf: key("\(random.below(5))"), kept[name] ?? [], at: now)
             case 4:

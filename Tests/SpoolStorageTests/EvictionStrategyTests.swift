@@ -12,7 +12,7 @@ struct EvictionStrategyTests {
         ("LRU", { LeastRecentlyUsed() }), ("largest first", { LargestFirst() }), ("standard", { StandardEviction() }),
     ]
 
-    /// A track of 100 blocks, of which four are its start.
+    /// A track that consists of 100 blocks, four of which are its start.
     private static let song = EvictableBytes(start: 4 * block, body: 96 * block)
 
     /// Evicts victims completely, until `count` bytes are released or the strategy returns no victim.
@@ -58,7 +58,7 @@ struct EvictionStrategyTests {
                     kept[resource] = bytes.total == 0 ? nil : bytes
                     strategy.update(resource, fingerprint: UInt64(resource), bytes)
                 default:
-                    // A second call does not change the result.
+                    // A second call returns the same victim.
                     let victim = strategy.nextVictim(isLastResort: random.chance(2))
                     guard let victim else { continue }
                     #expect(kept[victim.resource] != nil && !held.contains(victim.resource), "\(maker.name)")
@@ -76,7 +76,7 @@ struct EvictionStrategyTests {
         }
     }
 
-    @Test("An eviction does not search through a thousand resources that are held", arguments: makers.map(\.name))
+    @Test("An eviction does not search through a thousand resources that are in use", arguments: makers.map(\.name))
     func manyOpen(name: String) throws {
         var strategy = try #require(Self.makers.first { $0.name == name }).make()
         var kept: [Int: EvictableBytes] = [:]
@@ -120,7 +120,7 @@ struct EvictionStrategyTests {
         for _ in 0..<2 { for favorite in 0..<4 { play(favorite) } }
         for other in 10..<1010 { play(other) }
         for favorite in 0..<4 { #expect(kept[favorite] == Self.song) }
-        // 15 % of the capacity is 37 starts.
+        // The 15 % of the capacity that is reserved for starts has space for 37 of them.
         #expect((1000..<1009).allSatisfy { kept[$0]?.start == Self.song.start })
         #expect(kept.values.count { $0.body == 0 } > 20)
     }

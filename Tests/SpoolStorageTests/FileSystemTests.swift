@@ -12,7 +12,7 @@ import Glibc
 
 @Suite("Files", .timeLimit(.minutes(10)))
 struct FileSystemTests {
-    @Test("The file system of the machine fulfills the contract", arguments: FileSystemContract.cases)
+    @Test("The real file system fulfills the contract", arguments: FileSystemContract.cases)
     func system(_ contract: FileSystemContract.Case) throws {
         let scratch = try ScratchDirectory()
         try contract.run(SystemFileSystem(), scratch.path)
@@ -42,7 +42,7 @@ struct FileSystemTests {
         return Int(status.st_blocks)
     }
 
-    @Test("A fault affects only the given kinds of calls, starts after `after` calls, and occurs `times` times")
+    @Test("A fault affects only the given kinds of calls, is delayed by `after` calls, and occurs `times` times")
     func faults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()

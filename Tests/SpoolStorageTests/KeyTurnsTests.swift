@@ -66,7 +66,7 @@ struct KeyTurnsTests {
     }
     #endif
 
-    @Test("E177: a cancelled task no longer waits for its turn, and the others keep their order")
+    @Test("E177: a cancelled task no longer waits for its turn, and the other tasks keep their order")
     func cancelled() async throws {
         let turns = KeyTurns<Int>(.file)
         #expect(turns.tryTake(0))

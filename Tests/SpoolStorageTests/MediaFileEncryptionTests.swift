@@ -75,7 +75,7 @@ struct MediaFileEncryptionTests {
             try fixture.read(0..<5000, from: fixture.open(media.takeSeals(partial: false))) == fixture.bytes(0..<5000))
     }
 
-    @Test("A block that is changed, truncated, moved or from another version is not decrypted, and counts as missing")
+    @Test("A block that is changed, truncated, moved or from another version counts as missing, and is not decrypted")
     func forged() throws {
         for damage in [
             { try $0.overwrite(70_000..<70_001) { $0[0] ^= 1 } }, { try $0.truncate(to: 100_000) },
@@ -89,7 +89,7 @@ struct MediaFileEncryptionTests {
             try fixture.store(0..<3 * Block.size, in: media)
             let seals = media.takeSeals(partial: true)
             try damage(fixture)
-            // This also applies in the process that wrote the block, because each read decrypts it.
+            // This also applies in the process that wrote the block, because each read decrypts the block again.
             for media in [media, try fixture.open(seals, length: 3 * Block.size)] {
                 #expect(try fixture.read(0..<Block.size, from: media) == fixture.bytes(0..<Block.size))
                 let missing = #expect(throws: MissingBytes.self) {

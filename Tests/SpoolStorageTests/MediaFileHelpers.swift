@@ -5,7 +5,7 @@ import ByteRanges
 // Shorthand functions for tests of media files.
 
 extension MediaFile {
-    /// Opens a file that stays open, with the records of a previous process.
+    /// Creates a media file whose file stays open, with the block records of a previous process.
     convenience init(file: any StoredFile, sealer: BlockSealer?, blocks: [BlockRecord] = [], length: Int64? = nil) {
         var storedRanges = ByteRangeSet()
         for block in blocks where block.isPlausible { storedRanges.insert(block.range) }

@@ -13,9 +13,9 @@ struct MediaFileRandomTests {
         var storedRanges: [Int64: Int64] = [:]
         /// The records in the catalog.
         var records: [Int64: BlockRecord] = [:]
-        /// Blocks with damaged bytes on disk that were not found yet.
+        /// The blocks whose damage on disk was not found yet.
         var damaged: Set<Int64> = []
-        /// Blocks that a transfer is filling.
+        /// The blocks that a transfer is filling.
         var filling: Set<Int64> = []
 
         func ranges() -> ByteRangeSet {
@@ -24,7 +24,7 @@ struct MediaFileRandomTests {
     }
 
     @Test(
-        "After any sequence of writes, reads, evictions, damage and reopening, only damaged bytes are lost",
+        "After any sequence of writes, reads, evictions, damage and reopenings, only damaged bytes are lost",
         arguments: 0..<40)
     func anySequence(seed: UInt64) throws {
         var random = SeededGenerator(seed)
@@ -41,7 +41,7 @@ struct MediaFileRandomTests {
             case 14: try drop(&model, media, length, &random)
             case 15, 16:
                 for record in media.takeSeals(partial: Bool.random(using: &random)) {
-                    // Some transactions are lost in the simulation.
+                    // In the simulation, some transactions are lost.
                     if Int.random(in: 0..<10, using: &random) > 0 { model.records[record.index] = record }
                 }
             case 17:
@@ -145,7 +145,7 @@ struct MediaFileRandomTests {
         #expect(media.repair(records).isEmpty)
     }
 
-    /// Reopens the file as after a killed process: only recorded blocks are claimed, and some are damaged.
+    /// Reopens the file as after the process was killed: only recorded blocks are claimed, and some are damaged.
     private func damageAndReopen(
         _ model: inout Model, _ media: inout MediaFile, _ fixture: MediaFixture, _ length: Int64,
         _ random: inout SeededGenerator

@@ -146,7 +146,7 @@ struct MediaFileTests {
         #expect(media.storingOffset(for: 99_000) == 65540)
     }
 
-    @Test("Each record is returned once: for complete blocks always, for started blocks on request")
+    @Test("Each record is returned once: records of complete blocks always, records of started blocks on request")
     func takingSeals() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -171,8 +171,8 @@ struct MediaFileTests {
         let fixture = try MediaFixture()
         let media = try fixture.open()
         try fixture.store(0..<65536 + 10, in: media)
-        // A reader has found that both blocks are damaged. They are received again, in one piece that ends in the
-        // second block.
+        // A reader has found that both blocks are damaged. Their bytes are received again, in one piece that ends in
+        // the second block.
         _ = media.blocks.invalidate(0..<65536 + 10)
         try fixture.store(0..<65536 + 20, in: media)
         media.endWriting(at: 65536 + 20)
@@ -264,7 +264,7 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<2000, from: media) == fixture.bytes(0..<2000))
     }
 
-    @Test("A block is verified once, and a later read requires only one read from the file")
+    @Test("A block is verified once, and after that, reading several blocks requires only one read from the file")
     func checkedOnce() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
@@ -325,12 +325,12 @@ struct MediaFileTests {
         #expect(media.evict(0..<131_072).failure?.posixCode == .EIO)
         #expect(media.storedRanges == [65536..<131072] && media.claimedByteCount == 131_072)
         fixture.files.clearFaults()
-        // The space of the first block is freed together with that of the second one.
+        // The space of the first block is freed together with that of the second.
         #expect(media.evict(0..<131_072).ranges == [65536..<131072])
         #expect(media.storedRanges.isEmpty && media.claimedByteCount == 0 && media.endCounting() == 0)
     }
 
-    @Test("E334: unstored bytes whose space was not freed are no longer claimed after the disk accepts other bytes")
+    @Test("E334: unstored bytes whose space was not freed are no longer claimed once the disk accepts other bytes")
     func refusedBytes() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -393,7 +393,7 @@ struct MediaFileTests {
         #expect(media.repair(media.takeSeals(partial: true)) == [])
     }
 
-    @Test("C35: after a read that fails or ends early, its blocks are missing, and the cause is reported")
+    @Test("C35: after a read that fails or ends early, the blocks in its range are missing, and the cause is reported")
     func failedRead() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()

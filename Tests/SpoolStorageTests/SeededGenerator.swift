@@ -1,4 +1,4 @@
-/// A small seeded generator (SplitMix64), with which a failing run can be repeated from its seed.
+/// A small seeded generator (SplitMix64). A failing run can be repeated with the same seed.
 struct SeededGenerator: RandomNumberGenerator {
     var state: UInt64
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// The counted bytes equal the bytes on disk, even if the disk frees no space and if resources are tiny.
+/// Tests that the counted bytes equal the bytes on disk, even if the disk does not free space or resources are tiny.
 @Suite("Store: capacity and disk", .timeLimit(.minutes(10)))
 struct StoreCapacityTests {
     private let fixture: StoreFixture
@@ -53,7 +53,7 @@ struct StoreCapacityTests {
         try await store.close()
     }
 
-    @Test("E308: an hour after the disk could not punch holes, parts of media are evicted again")
+    @Test("E308: an hour after the disk could not punch holes, evicting only parts of media is tried again")
     func holesAgain() async throws {
         let store = try await fixture.open(capacity: 12 * block)
         try await fixture.store("a", length: 10 * block, in: store)
@@ -118,7 +118,8 @@ struct StoreCapacityTests {
         try await store.close()
     }
 
-    @Test("E106: media files that can't be removed stay claimed, storing stops, and they are removed later")
+    @Test(
+        "E106: media files that can't be removed stay claimed, storing stops, and the files are removed later")
     func notRemoved() async throws {
         let store = try await fixture.open(capacity: 40 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: 2 * block, in: store) }
@@ -171,7 +172,7 @@ struct StoreCapacityTests {
         try await store.close()
         let size = try FileManager.default.attributesOfItem(atPath: fixture.path + "/catalog.sqlite")[.size] as? Int
         #expect(size ?? .max < 3_000_000)
-        // The next process gets the same counts.
+        // After reopening, the counts are the same.
         store = try await fixture.open(capacity: 1_000_000, eviction: .standard)
         try await store.checkLedger()
         try await store.evict(to: 0)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Catalogs in which one cell has an extreme value, as another program may leave it.
+/// Catalogs in which one cell contains an extreme value, which another program may have written.
 @Suite("Store: one changed cell of the catalog", .timeLimit(.minutes(10)))
 struct StoreCatalogCellTests {
     private let fixture: StoreFixture
@@ -88,7 +88,7 @@ struct StoreCatalogCellTests {
         try await store.close()
     }
 
-    /// Opens, reads, evicts and verifies. Each step may fail with an error.
+    /// Opens the cache, and reads, evicts and verifies. Each step may throw an error.
     private func use() async throws {
         // Any error is accepted, because the test only rules out crashes. The next opening must succeed.
         guard
@@ -149,7 +149,7 @@ struct StoreCatalogCellTests {
         }
     }
 
-    /// The first operation on a cache, as a command performs it.
+    /// An operation that a command may perform first on a cache.
     private enum Operation: CaseIterable {
         case repair, verify, list, recent, downloads, endDownload, pin, unpin, remove, removeAll, evict, export, rekey
     }
@@ -204,7 +204,7 @@ struct StoreCatalogCellTests {
                 do {
                     try await perform(operation)
                 } catch is CacheError {
-                    // The command prints the error.
+                    // A command would print the error.
                 }
                 let store = try await fixture.open(capacity: 100 * block)
                 try await fixture.store("f", length: 3 * block, in: store)
@@ -216,7 +216,7 @@ struct StoreCatalogCellTests {
         }
     }
 
-    @Test("E99: a recorded stop offset that no resource reaches is ignored, and eviction continues")
+    @Test("E99: a recorded stop offset beyond the end of any resource is ignored, and eviction continues")
     func stop() async throws {
         try await makeCache()
         try change("resource.history", to: "p9223372036854448238".databaseValue)
@@ -290,7 +290,7 @@ struct StoreCatalogCellTests {
         _ = try await store.recentResources(limit: 10)
         let members = try await store.downloads.members()
         if !cell.hasPrefix("download.") { #expect(members.count == 2, "\(cell)") }
-        // If the checksum key is lost, no checksum matches.
+        // Once the checksum key is lost, checksums no longer match.
         if !cell.hasPrefix("setting.sealKey") {
             for name in ["b", "c"] {
                 let lease = try #require(try await store.lease(StoreFixture.key(name)), "\(cell): \(name)")
@@ -326,7 +326,7 @@ struct StoreCatalogCellTests {
         try await makeCache()
         let base = fixture.scratch.file("base")
         try FileManager.default.copyItem(atPath: fixture.path, toPath: base)
-        // Some values are used before the repair, and the others after it.
+        // Some values are used before the repair, and others only after it.
         var generator = SeededGenerator(cell.utf8.reduce(UInt64(key ?? 0)) { $0 &* 31 &+ UInt64($1) })
         for value in Self.types.shuffled(using: &generator).prefix(key == nil ? Self.count : Self.count / 2) {
             try FileManager.default.removeItem(atPath: fixture.path)
@@ -364,7 +364,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E411: a reused row number does not restore the blocks and versions that belonged to it",
+        "E411: when a row number is reused, the blocks and versions that belonged to the old row are not restored",
         arguments: ["resource", "generation"])
     func reusedRowNumber(table: String) async throws {
         var store = try await fixture.open()
@@ -433,7 +433,7 @@ struct StoreCatalogCellTests {
                 column == "landed"
                 ? Data(ByteRangeSet([0..<blocks * block]).encoded()).databaseValue : (blocks * block).databaseValue
             try db.execute(sql: "UPDATE generation SET \(column) = ? WHERE id = 1", arguments: [value])
-            // A trigger of the catalog has changed the sum.
+            // A trigger in the catalog has changed the sum.
             try db.execute(sql: "UPDATE setting SET value = ? WHERE name = 'storedBytes'", arguments: [sum])
         }
         store = try await fixture.open(capacity: 12 * block)
@@ -467,10 +467,10 @@ struct StoreCatalogCellTests {
             try await store.close()
             try edit { db in
                 let sum = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [column])
-                // The ranges of media with many ranges are recorded later.
+                // If media has many ranges, they are recorded later.
                 if column == "storedBytes" { try db.execute(sql: "UPDATE generation SET landed = NULL WHERE id = 1") }
                 try db.execute(sql: "UPDATE generation SET \(column) = ? WHERE id = 1", arguments: [value])
-                // A trigger of the catalog has changed the sum.
+                // A trigger in the catalog has changed the sum.
                 if !isSumChanged {
                     try db.execute(sql: "UPDATE setting SET value = ? WHERE name = ?", arguments: [sum, column])
                 }

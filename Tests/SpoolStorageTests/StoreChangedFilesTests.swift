@@ -71,7 +71,7 @@ struct StoreChangedFilesTests {
         }
         #expect(user.state.withLock { $0.invalidated } == [Block.range(of: 1)])
         #expect(lease.generation.storedRanges == [0..<Block.size, 2 * Block.size..<size])
-        // The other blocks were checked, and can be read immediately again.
+        // The other blocks were verified again, and can be read without waiting.
         try fixture.expect(0..<Block.size, of: "a", in: lease.generation)
         #expect(lease.generation.dataIfAvailable(at: 0, count: 100) != nil)
         lease.end()
@@ -139,7 +139,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("A device or pipe instead of a media file is rejected without waiting for its other end")
+    @Test("A device or pipe instead of a media file is rejected without waiting for a process at its other end")
     func noFile() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: size, in: store)
@@ -204,7 +204,7 @@ struct StoreChangedFilesTests {
             let cause = try #require(found.uncheckedCause)
             #expect(cause.contains(path) && cause.contains("not permitted"), "\(cause)")
         }
-        // The check discards no block of the file.
+        // The check did not discard any blocks of the file.
         fixture.files.clearFaults()
         let found = try await store.verify(repairing: false)
         #expect(

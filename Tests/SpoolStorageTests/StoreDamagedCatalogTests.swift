@@ -28,7 +28,7 @@ struct StoreDamagedCatalogTests {
         try await store.close()
     }
 
-    /// Calls all operations of a store, which may fail. Then stores a resource and reads it back.
+    /// Calls all operations of a store, ignoring errors. Then stores a resource and reads it back.
     private func useAll() async throws {
         if let store = try? await fixture.open(capacity: 5 * Block.size) {  // The code below checks the result.
             for name in ["a", "b"] {
@@ -81,7 +81,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a catalog with missing tables or columns, or unknown ones and no version, is renamed at opening",
+        "C40: a catalog that lacks tables or columns, or has only unknown ones and no version, is renamed at opening",
         arguments: [
             "DROP TABLE block", "DROP TABLE setting",
             "DROP INDEX resourceByUse; DELETE FROM grdb_migrations",
@@ -100,7 +100,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "E306: a catalog without the record of its version keeps all media, and the record is restored",
+        "E306: if a catalog has lost the record of its version, all media stays stored, and the record is restored",
         arguments: ["DROP TABLE grdb_migrations", "DELETE FROM grdb_migrations"], [nil, 1])
     func lostVersion(_ change: String, key: Int?) async throws {
         fixture.setKey(key)

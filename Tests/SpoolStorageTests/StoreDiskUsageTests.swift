@@ -11,7 +11,7 @@ import Glibc
 import Darwin
 #endif
 
-/// The space that files take on the disk, compared with the capacity.
+/// The space that files occupy on disk, compared with the capacity.
 @Suite("Store: disk space", .timeLimit(.minutes(10)))
 struct StoreDiskUsageTests {
     private let fixture: StoreFixture
@@ -24,7 +24,7 @@ struct StoreDiskUsageTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    /// The space that the files of the cache take, which `du` reports.
+    /// Returns the space that the files of the cache occupy on disk, as `du` reports it.
     private func diskUsage(_ isIncluded: (String) -> Bool = { _ in true }) -> Int64 {
         FolderTree.paths(under: fixture.path).filter(isIncluded).reduce(0) { sum, path in
             var status = stat()
@@ -40,7 +40,7 @@ struct StoreDiskUsageTests {
             guard let lease = try? fixture.begin("\(number)", length: length, in: store) else { continue }
             let start = Block.roundDown(Int64.random(in: 0..<length, using: &generator) / 2)
             let end = min(length, start + Int64.random(in: 1...1_000_000, using: &generator))
-            // The disk may store only a part.
+            // The disk may store only a part of the range.
             _ = try? await fixture.store(start..<end, of: "\(number)", in: lease.generation)
             lease.end()
         }
@@ -113,7 +113,7 @@ struct StoreDiskUsageTests {
         fixture.files.setBlockSize(blockSize)
         let limit = Self.capacity + Ledger.allowance(of: Self.capacity)
         var store = try await fixture.open(capacity: Self.capacity)
-        /// The space of all stored ranges in blocks of the volume.
+        /// Returns the space that all stored ranges occupy, in whole blocks of the volume.
         func cost() async throws -> Int64 {
             try await store.resources().reduce(0) {
                 $0 + $1.storedRanges.byteCount + $1.storedRanges.padding(to: blockSize)
@@ -167,7 +167,7 @@ struct StoreDiskUsageTests {
         #expect(counted >= used * 95 / 100 && counted <= used * 120 / 100, "\(used) bytes are used")
     }
 
-    @Test("E162: on a file system without sparse files, the end of a version is evicted for the one that replaces it")
+    @Test("E162: on a file system without sparse files, the end of a version is evicted for its replacement")
     func replacedWithoutSparseFiles() async throws {
         fixture.files.fail([.punchHole], with: .notSparse)
         let store = try await fixture.open(capacity: 10 * block)

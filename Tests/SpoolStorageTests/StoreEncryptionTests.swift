@@ -144,7 +144,7 @@ struct StoreEncryptionTests {
         for name in FolderTree.paths(under: fixture.path) where !name.hasSuffix("-wal") && !name.hasSuffix("-shm") {
             files[name] = FileManager.default.contents(atPath: fixture.path + "/" + name)
         }
-        // The write-ahead log of SQLite may differ.
+        // SQLite's write-ahead log may differ.
         let rows = try DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in
             try ["setting", "resource", "generation", "block", "download", "handPin"].map {
                 try Row.fetchAll(db, sql: "SELECT * FROM \($0)").description
@@ -157,7 +157,7 @@ struct StoreEncryptionTests {
     @Test("Rows that were swapped, changed or shortened count as not stored, and are stored again")
     func forgedRows() async throws {
         for sql in [
-            // Swaps the rows of two resources, or only single cells.
+            // Swaps two resources' rows, or only single cells of them.
             "UPDATE resource SET url = (SELECT url FROM resource AS r WHERE r.id <> resource.id ORDER BY r.id LIMIT 1)",
             "UPDATE generation SET version = (SELECT version FROM generation AS g WHERE g.id <> generation.id LIMIT 1)",
             "UPDATE generation SET fields = substr(fields, 1, length(fields) - 1)",
@@ -207,7 +207,7 @@ struct StoreEncryptionTests {
         }
     }
 
-    @Test("The last used resource is evicted last, even though the catalog contains no readable time")
+    @Test("The last used resource is evicted last, even though the times in the catalog are encrypted")
     func order() async throws {
         let store = try await fixture.open()
         for name in ["a", "b", "c"] {

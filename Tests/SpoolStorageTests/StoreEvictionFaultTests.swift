@@ -55,7 +55,7 @@ struct StoreEvictionFaultTests {
         #expect(store.usedBytes <= 30 * block)
         try await fixture.store("new", length: 20 * block, in: store)
         #expect(try await store.resource(key("new"))?.storedRanges == [0..<20 * block])
-        // There is at most one warning for each file, and another one if the file cannot be removed.
+        // Each file causes at most one warning, and a second one if the file cannot be removed.
         #expect(fixture.events.warnings.count <= 6)
         try await store.close()
     }
@@ -106,7 +106,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E97: a minimum free space that exceeds the volume is rejected and causes no eviction")
+    @Test("E97: a minimum free space that exceeds the volume is rejected and does not cause an eviction")
     func absurdFreeSpace() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -118,7 +118,7 @@ struct StoreEvictionFaultTests {
         try await again.close()
     }
 
-    @Test("E93: a resource to evict is found through an index, for any number of resources")
+    @Test("E93: the next resource to evict is found through an index, for any number of resources")
     func indexed() async throws {
         let store = try await fixture.open()
         try await store.close()

@@ -117,7 +117,7 @@ struct StoreFaultTests {
         let lease = try fixture.begin("a", length: 4 * block, in: store)
         try await fixture.store(0..<3 * block + 100, of: "a", in: lease.generation)
         await #expect(throws: CacheError.self) { try await store.flush() }
-        // Changes between two attempts are recorded in the right order.
+        // Changes between two attempts must be recorded in the right order.
         #expect(try await store.remove(StoreFixture.key("before")))
         await #expect(throws: CacheError.self) { try await store.flush() }
         try await fixture.store(3 * block + 100..<4 * block, of: "a", in: lease.generation)
@@ -299,7 +299,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("C35: after EIO on a read, its block is fetched again into memory, and one event reports it")
+    @Test("C35: after a read fails with EIO, the block is fetched again into memory, and one event reports the error")
     func unreadable() async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -321,13 +321,13 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "C35: if writing or creating files fails, bytes stay in memory, none are claimed, and one event reports it",
+        "C35: if files can't be written or created, bytes stay in memory, none are claimed, and one event reports this",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS, .EMFILE], [FaultyFileSystem.Call.write, .open])
     func refusingDisk(_ code: POSIXErrorCode, _ call: FaultyFileSystem.Call) async throws {
         let store = try await fixture.open()
         await store.waitUntilIdle()
         fixture.files.fail([call], with: .error(code))
-        // Uses the file that was created in advance.
+        // This version uses the file that was created in advance.
         let unused = try fixture.begin("x", in: store)
         let lease = try fixture.begin("a", length: 4 * block, in: store)
         try await fixture.store(0..<4 * block, of: "a", in: lease.generation)
@@ -343,7 +343,7 @@ struct StoreFaultTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("C35: a file that cannot be removed during a cleanup is removed by the next cleanup")
+    @Test("C35: a file that cannot be removed during one cleanup is removed during the next")
     func removalFailsDuringSweep() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -351,7 +351,7 @@ struct StoreFaultTests {
         try await store.flush()
         try await store.close()
         let stored = try fixture.filledFile()
-        // The last directory of a cleanup. The test delays the cleanup there.
+        // The cleanup visits this directory last. The test pauses the cleanup there.
         let folder = fixture.path + "/media/ff"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         try fixture.recordUncleanEnd()

@@ -110,7 +110,7 @@ final class StoreFixture: Sendable {
         lease.end()
     }
 
-    /// Reads a range in the stored pieces, and compares it.
+    /// Reads a range piece by piece, and compares it with the expected bytes.
     func expect(
         _ range: Range<Int64>, of name: String, in generation: Generation, _ location: SourceLocation = #_sourceLocation
     ) throws {
@@ -126,7 +126,7 @@ final class StoreFixture: Sendable {
     /// The names of media files.
     var mediaFiles: [String] { FolderTree.paths(under: path + "/media").filter { $0.hasSuffix(".media") } }
 
-    /// Returns the path of the only media file that has bytes.
+    /// Returns the path of the only media file that is not empty.
     func filledFile() throws -> String {
         let filled = mediaFiles.map { path + "/media/" + $0 }.filter { path in
             let size = (try? FileManager.default.attributesOfItem(atPath: path)[.size] as? Int) ?? 0
@@ -144,7 +144,7 @@ final class StoreFixture: Sendable {
         try byte.withUnsafeBytes { try file.write($0, at: offset) }
     }
 
-    /// Leaves the directory in the state after a killed process.
+    /// Leaves the directory in the state that a killed process leaves behind.
     func recordUncleanEnd() throws {
         try "process 1 (killed)\n".write(toFile: path + "/lock", atomically: false, encoding: .utf8)
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// The life of a key: stored, open, replaced, removed.
+/// The lifecycle of a key: stored, opened, replaced and removed.
 @Suite("Store: lifecycle of a key", .timeLimit(.minutes(10)))
 struct StoreLifeTests {
     private let fixture: StoreFixture
@@ -15,7 +15,7 @@ struct StoreLifeTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("Received bytes are stored, opened as one object for all leases, and listed without their blocks")
+    @Test("Received bytes are stored, opened as one object for all leases, and listed without block records")
     func storedAndOpened() async throws {
         var store = try await fixture.open()
         #expect(try await store.lease(key) == nil)
@@ -139,7 +139,7 @@ struct StoreLifeTests {
         try await store.evict(to: 0)
         #expect(try await store.resources().isEmpty)
         try fixture.begin("b", length: 0, in: store).end()
-        // It uses no space, but it is evicted when space is needed.
+        // It does not occupy space, but is evicted when space is needed.
         try await store.setCapacity(.bytes(block))
         try await fixture.store("c", length: block, in: store)
         try await store.flush()

@@ -63,7 +63,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: a directory that belongs to another user, or that others can write to, is rejected with the reason")
+    @Test("E59: a directory that another user owns or can write to is rejected with the reason")
     func foreign() async throws {
         try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
         for mode in [0o770, 0o702, 0o777] {
@@ -131,7 +131,7 @@ struct StoreOpeningTests {
         try await fixture.store("a", length: 3 * block, in: first)
         try await first.close()
         let catalog = fixture.path + "/catalog.sqlite"
-        // The state after a disk rejected the write-ahead log and then some pages.
+        // This creates the state that remains after a disk rejected the write-ahead log and then some pages.
         let queue = try DatabaseQueue(path: catalog)
         let journal = try await queue.writeWithoutTransaction { db in
             try db.execute(sql: "PRAGMA synchronous = OFF; PRAGMA journal_mode = DELETE; BEGIN IMMEDIATE")
@@ -376,7 +376,7 @@ struct StoreOpeningTests {
     }
 }
 
-/// The file system of the machine, in which another user owns all files.
+/// The real file system, but with another user as the owner of all files.
 private struct OwnedFiles: FileSystem {
     let owner: UInt32
     private let base = SystemFileSystem()

@@ -14,7 +14,7 @@ struct StorePolicyTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("With the policy never, media that does not fit is not stored, and only evict(to:) evicts")
+    @Test("With the policy never, media that does not fit is not stored, and only evict(to:) evicts media")
     func never() async throws {
         let store = try await fixture.open(capacity: 10 * block, eviction: .never)
         for name in ["a", "b"] { try await fixture.store(name, length: 4 * block, in: store) }
@@ -151,7 +151,7 @@ struct StorePolicyTests {
             try await store.close()
             store = try await openRunning()
         }
-        // No media remains in the cache for ten years.
+        // The wrong clock does not make media stay in the cache for ten years.
         fixture.clock.advance(by: .seconds(900))
         store.recordUse(of: StoreFixture.key("b"))
         fixture.clock.advance(by: .seconds(200))

@@ -16,7 +16,7 @@ struct StorePresentationTests {
 
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
 
-    /// Stores a resource of a block, as a part of a presentation.
+    /// Stores a resource that consists of one block, as part of a presentation if one is given.
     private func store(_ name: String, in presentation: String? = nil, _ store: Store) async throws {
         let lease = try store.begin(
             key(name), url: StoreFixture.url(name),
@@ -32,7 +32,7 @@ struct StorePresentationTests {
         try await store.resources().map { String($0.url.split(separator: "/").last ?? "") }.sorted()
     }
 
-    @Test("A use of one part is a use of the presentation; its parts are evicted from the end, the playlist last")
+    @Test("A use of one part is a use of its presentation, whose parts are evicted from the end, the playlist last")
     func use() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)
@@ -63,7 +63,7 @@ struct StorePresentationTests {
         #expect(try await names(store).filter { $0.count == 1 }.isEmpty)
         #expect(try await store.parts(of: key("list")).count == 300)
         try await store.evict(to: 101 * block)
-        // Later parts are evicted first.
+        // The last parts are evicted first.
         let left = try await names(store)
         #expect(Set(left) == Set(["list"] + (0..<100).map { "p\($0)" }))
         try await store.checkLedger()

@@ -51,7 +51,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("Media above the quota of its last tag is evicted, even after reopening and in an encrypted cache")
+    @Test("Media above the quota of its latest tag is evicted, even after reopening and in an encrypted cache")
     func tags() async throws {
         fixture.setKey(1)
         let quotas = [EvictionQuota.tag("pod casts", 20 * block)]
@@ -70,7 +70,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("Pinned media counts towards no quota; media being read stays, and other media is evicted")
+    @Test("Pinned media does not count toward quotas; media being read stays, and other media is evicted")
     func inUse() async throws {
         let store = try await fixture.open(quotas: [.host("a.example", 10 * block)])
         try await self.store("a1", store)
@@ -111,7 +111,7 @@ struct StoreQuotaTests {
         await store.evictor.leaveFreeSpace()
         try await self.store("a5", store)
         #expect(store.usedBytes == 10 * block)
-        // The space offered by the system for content that can be fetched again is less than the free space.
+        // The space that the system offers for caches is less than the free space.
         fixture.files.setSpaceForCaches(498 * block)
         await store.evictor.leaveFreeSpace()
         #expect(store.usedBytes == 8 * block)

@@ -15,7 +15,7 @@ struct StoreRandomTests {
         "After random concurrent operations and faults, no byte is wrong and the counts are correct",
         arguments: 0..<(ProcessInfo.processInfo.environment["SPOOL_STORE_SEEDS"].flatMap(UInt64.init) ?? 16))
     func mixture(seed: UInt64) async throws {
-        // A store in memory exists for all sessions, as files do.
+        // A store in memory outlives each session, as files do.
         let fixture = try StoreFixture(byteStore: seed % 5 == 4 ? MemoryByteStore() : nil)
         for session in 0..<3 as Range<UInt64> {
             fixture.files.clearFaults()
@@ -83,7 +83,7 @@ struct StoreRandomTests {
         default:
             let call = FaultyFileSystem.Call.allCases.randomElement(using: &random) ?? .read
             let code = [POSIXErrorCode.EIO, .ENOSPC, .EMFILE].randomElement(using: &random) ?? .EIO
-            // Bits in memory are not flipped, because no check can detect that.
+            // Bits of bytes in memory are not flipped, because checks can't detect that.
             let after = Int.random(in: 0..<5, using: &random)
             fixture.files.fail([call], with: .error(code), after: after, times: Int.random(in: 1...3, using: &random))
         }

@@ -54,9 +54,9 @@ struct StoreRecoveryTests {
         try await fixture.open().close()
     }
 
-    // MARK: - Catalogs that were set aside
+    // MARK: - Damaged catalogs
 
-    /// The catalogs that were set aside, and the size of their files, with their logs.
+    /// The names of damaged catalogs that were renamed, and the total size of their files and logs.
     private var setAside: (names: [String], byteCount: Int64) {
         get throws {
             let files = try FileManager.default.contentsOfDirectory(atPath: fixture.path)
@@ -175,13 +175,13 @@ struct StoreRecoveryTests {
             seen.append((try? String(contentsOfFile: path, encoding: .utf8)) ?? "")
             return fsync(descriptor)
         }
-        // The file is synchronized first, and then the name in its folder.
+        // The file is synchronized before the rename, and its folder after it.
         #expect(seen == ["before", "after"])
     }
 
     // MARK: - Failed removals and the log
 
-    @Test("E159: if any number of files can't be removed, the catalog records that once, and again after a cleanup")
+    @Test("E159: if any number of files can't be removed, the catalog records it once, and again after a cleanup")
     func failedRemovals() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }
@@ -192,7 +192,7 @@ struct StoreRecoveryTests {
         #expect(try !settings.isSweepPending())
         _ = try await store.remove(StoreFixture.key("0"))
         #expect(try settings.isSweepPending())
-        // A later failure does not record it again.
+        // Later failures are not recorded again.
         try settings.setSweepPending(false)
         for number in 1..<10 { _ = try await store.remove(StoreFixture.key("\(number)")) }
         #expect(try !settings.isSweepPending())
@@ -218,7 +218,7 @@ struct StoreRecoveryTests {
         await store.waitUntilIdle()
         let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path + "/catalog.sqlite-wal")
         let size = try #require(attributes[.size] as? Int)
-        // One transaction may exceed the limit.
+        // The log may exceed its limit by one transaction.
         #expect(size <= 1 << 20 + 1 << 18)
         try await store.close()
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Caches that are refused: of another version, or encrypted with another key.
+/// Caches that can't be opened: caches of another version, and caches encrypted with another key.
 @Suite("Store: caches that can't be opened", .timeLimit(.minutes(5)))
 struct StoreRefusalTests {
     private let fixture: StoreFixture
@@ -51,7 +51,7 @@ struct StoreRefusalTests {
             try queue.close()
         }
         let path = fixture.scratch.file("copy")
-        // The state that a killed process leaves includes the log.
+        // The state that a killed process leaves behind includes the log.
         try FileManager.default.copyItem(atPath: fixture.path, toPath: path)
         if !isClean { try await store.close() }
         // Removes the files that opening would create.

@@ -111,7 +111,7 @@ struct StoreRekeyTests {
         }
     }
 
-    @Test("A rekeying that is killed at any file system call leaves the cache with one key and all of its media")
+    @Test("If rekeying is killed at any file system call, the cache still has one key and all of its media")
     func killed() async throws {
         try await fill(fixture)
         var step = 0
@@ -135,7 +135,7 @@ struct StoreRekeyTests {
         expectSilence(fixture)
     }
 
-    @Test("A cancelled rekeying leaves the cache unchanged, and no file of the copy remains")
+    @Test("A cancelled rekeying leaves the cache unchanged, and removes all files of the copy")
     func cancelled() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)

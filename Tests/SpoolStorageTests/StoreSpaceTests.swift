@@ -190,7 +190,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("The policy chooses the victims; a smaller capacity evicts media immediately and is remembered")
+    @Test("The policy chooses the victims; a smaller capacity causes an immediate eviction and is saved")
     func policy() async throws {
         var store = try await fixture.open(eviction: .largestFirst)
         for (name, count) in [("small", 1), ("large", 5), ("middle", 3)] as [(String, Int64)] {
@@ -256,7 +256,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("E58: bytes in memory have one limit for all resources, which an awaited block may exceed")
+    @Test("E58: there is one limit for all resources' bytes in memory, which an awaited block may exceed")
     func memory() async throws {
         let store = try await fixture.open(memoryLimit: 1 << 20)
         let limit = 16 * block
@@ -386,7 +386,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("A repeated eviction removes exactly the requested bytes from the end of a resource")
+    @Test("Repeated evictions each remove exactly the requested number of bytes from the end of a resource")
     func drain() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 600 * block, in: store)

@@ -92,7 +92,7 @@ struct StoreStandardEvictionTests {
             var store = try await fixture.open(eviction: .standard)
             try await store.removeAll()
             for name in ["a", "b", "c", "b", "c"] { try await play(name, in: store) }
-            // The first eviction creates the eviction order, which then receives the reports.
+            // The first eviction creates the eviction order, which receives all later reports.
             try await store.evict(to: 60 * block)
             for name in ["b", "c"] { store.recordStop(nil, isConsumed: true, of: key(name)) }
             try await store.flush()
@@ -143,7 +143,7 @@ struct StoreStandardEvictionTests {
             pass(6)
         }
         let storedRanges = try await stored(store)
-        // The newest parts remain stored, and so do the first two, because they are the start.
+        // The newest parts remain stored, and so do the first two parts, because they are the start.
         for number in [0, 1, 56, 57, 58, 59] { #expect(storedRanges["p\(number)"] == [0..<8 * block], "\(number)") }
         #expect(storedRanges["p20"] == nil)
         #expect(storedRanges["song"] == [0..<4 * block])
@@ -151,7 +151,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("An empty resource is evicted like the others")
+    @Test("An empty resource is evicted like other resources")
     func empty() async throws {
         let store = try await fixture.open(eviction: .standard)
         try await fixture.store("none", length: 0, in: store)

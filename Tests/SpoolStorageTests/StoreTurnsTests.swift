@@ -15,7 +15,7 @@ struct StoreTurnsTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    /// The first such call on a media file waits until the gate is opened.
+    /// Makes the first such call on a media file wait until the returned gate is opened.
     private func hold(_ call: FaultyFileSystem.Call) -> Gate {
         let gate = Gate()
         fixture.files.decide { made, path in
@@ -87,7 +87,7 @@ struct StoreTurnsTests {
         try await store.close()
     }
 
-    @Test("If a version is stored after the catalog was read, that version is opened")
+    @Test("If a new version is stored after the catalog was read, the new version is opened")
     func replacedWhileOpening() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", as: "old", length: 2 * block, in: store)
@@ -100,7 +100,7 @@ struct StoreTurnsTests {
             let record = try store.catalog.resource(key: hash)
             reads += 1
             guard reads == 1 else { return record }
-            // The record that was read is now stale, and the new version is not open.
+            // This makes the record that was read stale, and closes the new version.
             let result = try StoreFixture.bytes(0..<2 * block, of: "new").withUnsafeBytes { bytes in
                 try new.generation.store(bytes, at: 0, in: &space)
             }
@@ -151,7 +151,7 @@ struct StoreTurnsTests {
     }
 }
 
-/// Blocks the thread of the first call until the gate is opened. Later calls pass.
+/// A gate that blocks the thread of the first call until it is opened. Later calls pass.
 final class Gate: Sendable {
     private let arrived = AsyncStream.makeStream(of: Void.self)
     private let opened = DispatchSemaphore(value: 0)

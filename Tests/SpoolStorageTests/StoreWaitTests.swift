@@ -22,7 +22,7 @@ struct StoreWaitTests {
 
     // MARK: - Slow files
 
-    /// Starts to write to the file of a resource. The write waits until the gate is opened.
+    /// Starts a write to the file of a resource. The write waits until the returned gate is opened.
     private func holdWrite(
         _ range: Range<Int64>, of name: String, in generation: Generation
     ) async -> (gate: Gate, landing: Task<Generation.StoringResult, any Error>) {
@@ -31,7 +31,7 @@ struct StoreWaitTests {
             if call == .write, path.hasSuffix(".media") { gate.pass() }
             return nil
         }
-        // This runs on a thread that may block, because the write waits.
+        // The task runs on a thread that may block, because the write waits.
         let landing = Task(executorPreference: executor.executor(for: .storing)) { [fixture] in
             try await fixture.store(range, of: name, in: generation)
         }
@@ -83,7 +83,7 @@ struct StoreWaitTests {
         try await fixture.store(0..<4 * block, of: "slow", in: slow.generation)
         let (gate, landing) = await holdWrite(4 * block..<4 * block + 1000, of: "slow", in: slow.generation)
         defer { gate.open() }
-        // The slow file offers bytes, which can't be evicted now.
+        // The reader of the slow file offers bytes, but they can't be evicted now.
         let new = try fixture.begin("new", length: 3 * block, in: store)
         #expect(try await fixture.store(0..<3 * block, of: "new", in: new.generation) == .stored(0..<3 * block))
         try fixture.expect(0..<3 * block, of: "new", in: new.generation)
@@ -98,7 +98,7 @@ struct StoreWaitTests {
 
     // MARK: - The catalog
 
-    @Test("E164: tasks that wait for the catalog wait without a thread")
+    @Test("E164: tasks that wait for the catalog do not occupy threads")
     func waitsWithoutThreads() async throws {
         let executor = BlockingExecutor()
         let store = try await fixture.open(executor: executor)
@@ -123,7 +123,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: while a timed round waits for its turn, no other round starts")
+    @Test("E164: while a timed round of writes waits for its turn, no other round starts")
     func oneRoundByTimer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 64 * block, in: store)
@@ -170,7 +170,7 @@ struct StoreWaitTests {
         #expect(!limits.allows(0))
         limits.end(3)
         #expect(limits.allows(0) && limits.allows(3))
-        // With few threads, only the lowest lane leaves one free.
+        // With few threads, only the lowest lane leaves a thread free.
         #expect(LaneLimits(threadLimit: 2, laneCount: 4).limits == [2, 2, 2, 1])
         #expect(LaneLimits(threadLimit: 1, laneCount: 4).limits == [1, 1, 1, 1])
     }
@@ -197,7 +197,7 @@ struct StoreWaitTests {
         for task in work { await task.value }
     }
 
-    @Test("E165: a task that is cancelled while it waits for a key's turn ends, and the next one gets the turn")
+    @Test("E165: a task that is cancelled while it waits for a key's turn ends, and the next task gets the turn")
     func cancelledWait() async throws {
         let turns = KeyTurns<Int>(.file)
         #expect(turns.tryTake(0))
@@ -235,7 +235,7 @@ struct StoreWaitTests {
 
     // MARK: - Deadlines
 
-    /// Delays the freeing of the first block on the disk.
+    /// Delays the first release of disk space until the returned gate is opened.
     private func holdFreeing() -> Gate {
         let gate = Gate()
         fixture.files.decide { call, _ in
@@ -271,7 +271,7 @@ struct StoreWaitTests {
                 == .stored(block..<4 * block))
         #expect(new.generation.storedInMemory == [0..<4 * block])
         try fixture.expect(0..<4 * block, of: "new", in: new.generation)
-        // The version of the player is still cached.
+        // The player's version is still cached.
         #expect(new.generation.isKept && fixture.events.notCached.isEmpty)
         gate.open()
         new.end()
@@ -363,7 +363,7 @@ struct StoreWaitTests {
         var reads = 0
         let lease = try store.versions.openStored(key("a"), nil) { hash in
             reads += 1
-            // Ends the test if each change causes another read.
+            // Lets the test end if each change causes another read.
             guard reads < 5 else { return try store.catalog.resource(key: hash) }
             let record = try store.catalog.resource(key: hash)
             store.table.withLock { $0.markRecorded([key("other")]) }
@@ -417,7 +417,7 @@ struct StoreBoundedRequestTests {
         try await store.close()
     }
 
-    @Test("E171: the variants of a resource are found by an index, whether they are recorded or not")
+    @Test("E171: the variants of a resource are found through an index, whether or not they are recorded")
     func variants() async throws {
         for encryption in [nil, 1] as [Int?] {
             let fixture = try StoreFixture()
@@ -495,7 +495,7 @@ struct BoundedWorkTests {
         #expect(victim?.members.count == 128)
         #expect(victim?.members.first?.key == StoreFixture.key("19999"))
         #expect(order.examinedCount == 128)
-        // Once these are removed, the search examines only the next ones.
+        // Once these parts are removed, the search examines only the next ones.
         for member in victim?.members ?? [] { order.remove(member.key) }
         _ = order.nextVictim(isLastResort: true, at: later, limit: 128)
         #expect(order.examinedCount == 2 * 128)
@@ -524,13 +524,13 @@ struct BoundedWorkTests {
         }
     }
 
-    /// A count that a closure may change.
+    /// A count that can be changed by a closure.
     private final class Counted: Sendable {
         let parsed = Atomic(0)
     }
 }
 
-/// The order in which a thread may take locks.
+/// The order in which a thread may acquire locks.
 @Suite("Lock classes")
 struct LockClassTests {
     @Test("A thread that holds a lock for all keys may wait neither for a key's file nor for the app")
@@ -557,7 +557,7 @@ struct LockClassTests {
             table.withLock { _ in #expect(HeldLocks.classes == [.mayWaitForFile, .neverWaits]) }
         }
         #expect(throws: Failure.self) { try file.withLock { _ in throw Failure() } }
-        // A lock that is only tried may belong to any class.
+        // A thread may try a lock of any class.
         table.withLock { _ in
             let classes = file.withLockIfAvailable { _ in HeldLocks.classes }
             #expect(classes == [.mayWaitForFile, .neverWaits])

@@ -277,8 +277,8 @@ private struct RandomPlay {
         return (complaint ?? model.problem(bench) ?? notWoken()).map { "\($0); \(state)" }
     }
 
-    /// Returns a reader that waits for the machine to wake it, although the machine does not count it as waiting; `nil`
-    /// if there is none.
+    /// Describes a reader that was not woken, even though the machine no longer counts it as waiting; `nil` if there is
+    /// none.
     private func notWoken() -> String? {
         for id in waiting.sorted() where !bench.woken.contains(id) {
             guard let reader = bench.machine.plan.readers[id] else { return "\(id.number) is forgotten" }
