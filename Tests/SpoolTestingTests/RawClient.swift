@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import SpoolTesting
 
-/// An HTTP client that sends text, and returns all received bytes and how the connection ended.
+/// An HTTP client that sends text, and returns the received bytes and the way in which the connection ended.
 struct RawClient {
     enum End: Equatable { case closed, reset }
 

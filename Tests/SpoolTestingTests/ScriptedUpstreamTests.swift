@@ -8,8 +8,7 @@ import Testing
     let media = PatternBytes(length: 1_000_000)
     let request = UpstreamRequest(url: URL(string: "http://any.host/a?x=1")!)  // The literal is a valid URL.
 
-    /// The capabilities of the contract, except those that need a network: redirects, timeouts and limits for each
-    /// host.
+    /// The capabilities in the contract, except those that need a network: redirects, timeouts and limits per host.
     static let abilities: Set<UpstreamContract.Capability> = [
         .backPressure, .encodedBodies, .cutsWithoutLength, .promptness,
     ]

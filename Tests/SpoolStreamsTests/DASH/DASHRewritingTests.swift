@@ -168,7 +168,7 @@ import Testing
         #expect(try rewritten(isForward: false) == "<MPD>" + clock.replacing("%", with: own) + end)
     }
 
-    @Test("E232: an element of an MPD in its own document is rewritten, except for its relative references")
+    @Test("E232: an MPD element in a separate document is rewritten, except for its relative references")
     func remoteElements() throws {
         let url = try OriginURL("https://origin.example/v/p.xml")
         for name in ManifestKind.remoteElements {

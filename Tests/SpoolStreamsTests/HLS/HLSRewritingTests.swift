@@ -209,7 +209,7 @@ import Testing
     }
 
     @Test(
-        "E144: the time to define many variables from a long query is proportional to their number and its length",
+        "E144: the time to define variables from a query is proportional to their number plus the query's length",
         .timeLimit(.minutes(10)))
     func manyParameters() throws {
         let definitions = (0..<50_000).map { "#EXT-X-DEFINE:QUERYPARAM=\"z\($0)\"" }.joined(separator: "\n")
@@ -242,7 +242,7 @@ import Testing
         let requested = seed % 2 == 0 ? final : try OriginURL("http://front.example/list.m3u8")
         let ending = seed % 3 == 0 ? "\r\n" : "\n"
         let references = (0..<200).map { _ in RandomReference.draw(using: &generator) }.filter { reference in
-            // Omits references that would not form a line of their own, or that have the scheme of the proxy.
+            // Omits references that would not form a separate line, or that would get the scheme of the proxy.
             !reference.isEmpty && !reference.hasPrefix("#")
                 && !(reference.hasPrefix("//") && StubProxy.direct(reference, in: final) == nil)
         }

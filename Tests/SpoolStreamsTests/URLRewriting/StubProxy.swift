@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolStreams
 
-/// The URLs that a forward proxy with a token gives to its clients, and the requests of the clients.
+/// The URLs that a forward proxy with a token writes for its clients, and the requests that the clients send.
 struct StubProxy {
     static let prefix = "/~TOKEN"
 
@@ -20,7 +20,7 @@ struct StubProxy {
         return try ForwardAddress.origin(of: target.dropFirst(prefix.count).replacing(" ", with: "%20"))
     }
 
-    /// Returns the URL that a client requests without the proxy; `nil` if the proxy can't request it.
+    /// Returns the URL that a client requests without the proxy; `nil` if the proxy can't request this URL.
     static func direct(_ reference: String, in final: OriginURL) -> OriginURL? {
         try? OriginURL(URIReference(reference).resolved(against: URIReference(final.description)))
     }
