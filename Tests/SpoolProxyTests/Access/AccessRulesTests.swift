@@ -100,7 +100,7 @@ import Testing
         for rules in [
             AccessRules(token: nil, serverNames: [], pages: ["*"]), AccessRules(token: nil, serverNames: []),
         ] { #expect(try rules.admit(head).target == "/http/h/a") }
-        // A page that knows the token may use the server.
+        // A page that sends the token may use the server.
         let withToken = AccessRules(token: "s3cret", serverNames: [], pages: [])
         #expect(try withToken.admit(Self.head("/~s3cret/http/h/a", fields)).target == "/http/h/a")
     }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The distinction between public and special IP addresses, and the patterns of hosts.
+/// The distinction between public and special IP addresses, and patterns for hosts.
 @Suite struct IPAddressTests {
     @Test(
         "E333: special addresses are not public",
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(
-        "E190: clients of one /64 IPv6 network share a connection limit; each IPv4 client has its own",
+        "E190: clients in one /64 IPv6 network share a connection limit; each IPv4 client has a separate limit",
         arguments: [
             ("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff", true),
             ("2001:db8:1:2::1", "2001:db8:1:3::1", false),

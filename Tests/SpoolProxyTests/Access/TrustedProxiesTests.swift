@@ -4,11 +4,11 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The client of a request that a load balancer has forwarded.
+/// The identification of the client whose request a load balancer has forwarded.
 @Suite struct TrustedProxiesTests {
     private static let proxies = TrustedProxies(["10.0.0.0/8", "2001:db8:1::/48", "192.0.2.7"])
 
-    /// The client of a request with some `Forwarded` and `X-Forwarded-For` lines.
+    /// Returns the client of a request with the given `Forwarded` and `X-Forwarded-For` lines.
     private func client(
         _ forwarded: [String], _ others: [String], at address: String = "10.0.0.1"
     ) throws -> ProxyClient {
@@ -94,7 +94,7 @@ import Testing
         #expect(failure?.description.contains("through a trusted proxy") == true)
         configuration.token = "secret"
         try configuration.validate()
-        // The server then opens no connections to addresses in this network.
+        // The server then does not connect to addresses in the local network.
         let restricted = configuration.restricting(.init())
         let allows = try #require(restricted.allowsAddress)
         #expect(restricted.hidesAddresses)
@@ -103,7 +103,7 @@ import Testing
         #expect(!ProxyConfiguration().restricting(.init()).hidesAddresses)
     }
 
-    @Test("Invalid trusted proxies, the PROXY protocol without any, and a limit below one are rejected")
+    @Test("Invalid trusted proxies, the PROXY protocol without trusted proxies, and a limit below one are rejected")
     func invalid() {
         var configuration = ProxyConfiguration()
         configuration.token = "secret"

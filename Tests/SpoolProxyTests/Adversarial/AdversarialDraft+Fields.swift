@@ -53,7 +53,7 @@ extension AdversarialDraft {
         switch random.below(20) {
         case 0, 1:
             fields.append(("If-None-Match", random.pick([media.tag, "W/\(media.tag)", "*", "\"a\", \(media.tag)"])))
-            // A date in addition to the tag is ignored (RFC 9110 §13.1.3).
+            // If there is a tag, an additional date is ignored (RFC 9110 §13.1.3).
             if random.chance(3) { fields.append(("If-Modified-Since", "Mon, 02 Nov 2020 10:00:00 GMT")) }
             if isHeld { result.status = 304 }
             isHeld = false
@@ -94,7 +94,8 @@ extension AdversarialDraft {
         result = ranges.isEmpty ? (416, []) : (206, ranges)
     }
 
-    /// Returns a `Range` field and its ranges; `nil` if the field is ignored, so that all bytes are sent.
+    /// Returns a `Range` field and its ranges. The ranges are `nil` if the field must be ignored and all bytes are
+    /// sent.
     static func range(_ random: inout SplitMix, _ length: Int64) -> (String, [Range<Int64>]?) {
         let first = Int64(random.below(Int(length) + 1))
         let last = first + Int64(random.below(2000))

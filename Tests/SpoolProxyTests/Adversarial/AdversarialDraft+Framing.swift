@@ -43,7 +43,7 @@ extension AdversarialDraft {
             body = text
             refusals.formUnion([501, 400])
         case 11:
-            // These names resemble those of the framing fields, but mean nothing.
+            // These names resemble those of the framing fields, but have no meaning.
             fields.append(
                 random.pick([("Content_Length", "5"), ("X-Content-Length", "5"), ("Transfer-Encodin", "chunked")]))
         case 6 where !isTame:

@@ -4,7 +4,7 @@ import SpoolTesting
 
 /// The parts of a request that must reach the origin unchanged: paths, queries and bodies.
 extension AdversarialDraft {
-    /// Paths and queries in many spellings. Each is sent after `/spelt-` and its index.
+    /// Paths and queries in many spellings. Each of them is sent after `/spelt-` and its index.
     static let spellings: [String] =
         [
             "/%41", "/%c3%a9", "/%C3%A9", "/a%2Fb", "/a%2fb", "/%2525", "/a+b%20c", "/a;b=c,d", "/a%3Fb", "/a%23b",
@@ -13,7 +13,7 @@ extension AdversarialDraft {
         ] + [500, 8000, 20_000].map { "/" + String(repeating: "long%2F", count: $0 / 7) }
 
     mutating func drawSpelling(_ random: inout SplitMix) {
-        // The longest ones are rare, because each is requested from the origin.
+        // The longest ones are rarely chosen, because each of them causes a request to the origin.
         let index = random.below(Self.spellings.count - (random.chance(20) ? 0 : 2))
         (path, routeRefusals) = (origin + "/spelt-\(index)" + Self.spellings[index], [404])
     }
@@ -43,7 +43,7 @@ extension AdversarialDraft {
         return String(hash, radix: 16) + "-\(bytes.count)"
     }
 
-    /// Returns what is wrong with a request that the origin received; `nil` if it is correct.
+    /// Returns a description of what is wrong with a request that the origin received; `nil` if the request is correct.
     static func problem(of exchange: OriginExchange, _ target: AdversarialTarget) -> String? {
         let full = exchange.path + (exchange.query.isEmpty ? "" : "?" + exchange.query)
         if full.hasPrefix("/spelt-") {

@@ -9,7 +9,7 @@ struct AdversarialDraft {
     var version = "HTTP/1.1"
     var fields: [(String, String)] = []
     var body: [UInt8] = []
-    /// The expected statuses if the request is malformed; empty if it is not.
+    /// The expected statuses if the request is malformed; empty if it is well-formed.
     var refusals: Set<Int> = []
     var hostRefusals: Set<Int> = []
     var tokenRefusals: Set<Int> = []
@@ -53,7 +53,7 @@ struct AdversarialDraft {
     mutating func drawTarget(_ random: inout SplitMix) {
         switch random.below(isTame ? 24 : 25) {
         case 0..<17:
-            // Large ones are rare.
+            // Large media is rarely chosen.
             let media = AdversarialMedia.all[random.chance(6) ? random.below(6) : random.below(4)]
             (self.media, path) = (media, origin + media.path)
         case 17: (path, isHealth) = ("/.spool/health", true)
@@ -141,7 +141,7 @@ struct AdversarialDraft {
         var request = AdversarialRequest(bytes: Array(text.utf8) + body)
         request.expected = expected
         request.fate = breaks ? .breaks : !refusals.isEmpty || closes ? .ends : .goesOn
-        // Bytes that are not a chunk get 400, unless the response has started.
+        // The response to bytes that are not a chunk is 400, unless another response has started.
         if breaks { request.expected.statuses.formUnion(refusals.union([400])) }
         return request
     }

@@ -1,12 +1,12 @@
 import SpoolTesting
 
-/// The bytes of a request, and the responses that RFC 9110 and 9112 allow for them.
+/// The bytes of a request, and the responses to it that RFC 9110 and 9112 allow.
 struct AdversarialRequest: Sendable {
     /// The effect of a request on its connection.
     enum Fate: Sendable {
         /// The server responds and reads the next request.
         case goesOn
-        /// The server responds, and that response is the last one.
+        /// The server responds, and closes the connection.
         case ends
         /// The body is malformed. The server may send one more response, which may be truncated.
         case breaks
@@ -21,11 +21,11 @@ struct AdversarialRequest: Sendable {
 struct ExpectedResponse: Sendable {
     /// The body of a 200 response, or the body whose parts a 206 response contains.
     enum Content: Sendable {
-        /// Any body that is framed correctly.
+        /// Any body with correct framing.
         case any
         /// The text of the health page.
         case health
-        /// A media file of the origin, or ranges of it.
+        /// A media file from the origin, or ranges of it.
         case media(AdversarialMedia, ranges: [Range<Int64>])
     }
 
@@ -38,7 +38,7 @@ struct ExpectedResponse: Sendable {
     var mayContinue = false
 }
 
-/// A media file of the origin behind the server.
+/// A media file from the origin behind the server.
 struct AdversarialMedia: Sendable {
     var index: Int
     var length: Int64

@@ -14,7 +14,7 @@ import Testing
     private static let connections = environment["SPOOL_PROXY_CONNECTIONS"].flatMap { Int($0) } ?? 8
     private static let seed = environment["SPOOL_PROXY_SEED"].flatMap { UInt64($0) } ?? 1
 
-    /// The form of access for which the server is started.
+    /// The kind of access for which the server is configured.
     enum Form: String, CaseIterable, Sendable {
         case forward, token, reverse
     }
@@ -75,7 +75,7 @@ import Testing
         let scratch = try ScratchDirectory()
         let server = try await ServerProcess.start([], cache: scratch.file("cache"))
         defer { server.kill() }
-        // With this length, the end of a request is not the end of a read.
+        // With this length, a request usually ends in the middle of a read from the socket.
         let field = "X-Long: \(String(repeating: "v", count: 31_000))\r\n"
         let request = "GET /.spool/health HTTP/1.1\r\nHost: localhost\r\n\(field)"
         let last = request + "Connection: close\r\n\r\n"
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    /// Returns what is wrong with the requests that the origin received, and clears its log.
+    /// Returns descriptions of what is wrong with the requests that the origin received, and clears its log.
     private func problems(heardBy origin: OriginServer, _ target: AdversarialTarget) async throws -> [String] {
         try await origin.log.waitUntilIdle()
         let heard = origin.log.exchanges
@@ -109,10 +109,10 @@ import Testing
         return heard.compactMap { AdversarialDraft.problem(of: $0, target) }
     }
 
-    /// Returns the lowest number of open sockets of the server.
+    /// Returns the lowest observed number of open sockets in the server.
     ///
-    /// It sends requests until the number is at most `limit`, because the server closes connections shortly after
-    /// their clients. Without a limit, it sends 200 requests.
+    /// This function sends requests until the number is at most `limit`, because the server closes connections shortly
+    /// after their clients do. Without a limit, it sends 200 requests.
     private func sockets(of server: ServerProcess, _ target: AdversarialTarget, atMost limit: Int?) async throws -> Int
     {
         var lowest = Int.max

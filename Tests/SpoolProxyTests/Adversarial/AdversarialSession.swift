@@ -2,7 +2,7 @@ import NIOCore
 import NIOPosix
 import SpoolTesting
 
-/// The requests of one connection, the pieces in which they are sent, and the end of the connection.
+/// The requests on one connection, the pieces in which they are sent, and the way in which the connection ends.
 struct AdversarialSession: Sendable {
     enum Ending: Sendable {
         /// Reads until the server ends the connection.
@@ -18,7 +18,7 @@ struct AdversarialSession: Sendable {
     private(set) var pieces: [[UInt8]] = []
     private(set) var ending = Ending.whole
 
-    /// Creates the session of a seed.
+    /// Creates the session for a seed.
     init(seed: UInt64, for target: AdversarialTarget) {
         self.seed = seed
         port = target.port
@@ -97,7 +97,7 @@ struct AdversarialSession: Sendable {
         }
     }
 
-    /// Whether the connection may end in any way.
+    /// Whether any end of the connection is allowed.
     private var isLenient: Bool {
         if case .early = ending { return true }
         return requests.contains { if case .breaks = $0.fate { true } else { false } }

@@ -1,7 +1,7 @@
 import SpoolTesting
 
 extension ExpectedResponse {
-    /// Returns what is wrong with a response; `nil` if it is correct.
+    /// Returns a description of what is wrong with a response; `nil` if the response is correct.
     func problem(of response: StrictResponseReader.Response, isLast: Bool) -> String? {
         guard statuses.contains(response.status) else {
             return "status \(response.status) instead of one of \(statuses.sorted())"

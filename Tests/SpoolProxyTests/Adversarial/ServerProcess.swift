@@ -49,7 +49,7 @@ struct ServerProcess: Sendable {
     /// The targets of all open descriptors.
     private var descriptors: [String] {
         let folder = "/proc/\(run.identifier)/fd"
-        // Only Linux has the folder.
+        // The folder exists only on Linux.
         let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
         // A descriptor that has been closed since the listing is skipped.
         return names.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: folder + "/" + $0) }
@@ -57,7 +57,7 @@ struct ServerProcess: Sendable {
 
     /// The resident memory, in KiB; 0 if the system does not report it.
     var memory: Int {
-        // Only Linux has the file.
+        // The file exists only on Linux.
         let text = (try? String(contentsOfFile: "/proc/\(run.identifier)/status", encoding: .utf8)) ?? ""
         let line = text.split(separator: "\n").first { $0.hasPrefix("VmRSS:") } ?? ""
         return Int(line.filter(\.isNumber)) ?? 0

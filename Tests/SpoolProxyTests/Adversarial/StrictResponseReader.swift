@@ -1,4 +1,4 @@
-/// A reader of the responses of one connection. It accepts only the unambiguous framing of RFC 9112.
+/// A reader for the responses on one connection. It accepts only framing that is unambiguous according to RFC 9112.
 struct StrictResponseReader {
     /// The error for bytes that are not a response.
     struct Misframed: Error, CustomStringConvertible {
@@ -32,7 +32,7 @@ struct StrictResponseReader {
     /// The bytes after the last complete response.
     var rest: ArraySlice<UInt8> { buffer[start...] }
 
-    /// Returns the next response if it is complete.
+    /// Returns the next response; `nil` if it is incomplete.
     ///
     /// - Parameter atEnd: Whether the connection has ended, which is also the end of a body without a length.
     mutating func next(_ expected: ExpectedResponse, atEnd: Bool) throws -> Response? {

@@ -64,7 +64,7 @@ import Testing
         #expect(try OperatorToken.stored(in: file) == next)
     }
 
-    @Test("D102: an error before the path of a request is known is text, also for the API")
+    @Test("D102: an error that occurs before the path of a request is known is sent as text, even by the API")
     func unknownPath() async throws {
         var configuration = ProxyConfiguration()
         configuration.limits.headerTimeout = .milliseconds(100)
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("D90: every API error is JSON with one sentence, including errors from the access control")
+    @Test("D90: every API error is JSON with one sentence, including errors from access control")
     func errorFormat() async throws {
         func check(_ response: RawResponse, _ status: Int) throws {
             #expect(response.status == status, "\(response.text)")
@@ -125,7 +125,7 @@ import Testing
                 "POST \(start)actions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token.text)\r\n"
                     + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n")[...]
             try check(try #require(RawResponse(&malformed)), 400)
-            // Other pages have errors as text.
+            // Other pages report errors as text.
             #expect(try await server.get("/.spool/health").text.hasPrefix("spool: "))
         }
         try await ProxyServer.run { server, _ in
@@ -343,7 +343,7 @@ extension ProxyServer {
                 if texts.count == 2 { throw CancellationError() }
             }
         } catch is CancellationError {
-            // Both messages were received.
+            // The stream was cancelled after both messages had been received.
         }
         return texts.joined()
     }

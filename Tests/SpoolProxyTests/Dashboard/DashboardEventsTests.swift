@@ -126,7 +126,7 @@ import Testing
         #expect(log.after(35).isEmpty && log.after(99).isEmpty)
     }
 
-    @Test("D64: a page receives at most five updates per second under any load, and a comment if nothing happens")
+    @Test("D64: a page receives at most five updates per second under any load, and a comment if nothing changes")
     func rate() async throws {
         let clock = ManualClock()
         try await Self.run(clock: clock) { server, cache, _ in
@@ -172,7 +172,7 @@ import Testing
         try await server.start()
         try await EventPage.open(server) { page in
             _ = try await page.next()
-            // The request for the status is running.
+            // Only the request for the status itself is running.
             #expect(try await server.json("status")["openRequests"] as? Int == 1)
             async let stopped: Void = server.stop(within: .seconds(300))
             while try await page.next() != nil {}
@@ -211,7 +211,7 @@ import Testing
 }
 
 extension ProxyServer {
-    /// Waits until the log of the live page has an entry with a number.
+    /// Waits until the live page's log contains the entry with a number.
     func waitForLog(_ id: Int) async throws {
         while feed.lastLogID < id {
             try Task.checkCancellation()

@@ -78,7 +78,8 @@ import Testing
             client.start { disconnections.count.withLock { $0 += 1 } }
             var sent = 0
             while client.send(ServerSentEvent.comment), isFull, sent < 1000 { sent += 1 }
-            // The page is disconnected at the limit, or at its end if it has not received its message.
+            // The page is disconnected at the limit, or when the stream ends before the page has received the last
+            // message.
             if !isFull { client.end(with: ServerSentEvent.comment) }
             #expect(sent == (isFull ? EventClient.limit : 0))
             #expect(disconnections.count.withLock { $0 } == (isFull ? 1 : 2))

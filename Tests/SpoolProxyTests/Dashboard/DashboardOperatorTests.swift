@@ -59,7 +59,7 @@ import Testing
         arguments: [true, false])
     func removedDuringResponse(isComplete: Bool) async throws {
         let token = OperatorToken.drawn()
-        // More than the buffers of a connection.
+        // A complete response must exceed the buffers of a connection.
         let length: Int64 = isComplete ? 32 << 20 : 300_000
         var film = Self.film(length)
         if !isComplete { film.rules = [.first(1, .stall(after: 100_000))] }

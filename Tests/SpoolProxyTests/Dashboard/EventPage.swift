@@ -10,7 +10,7 @@ import Testing
 struct EventPage {
     /// A message, with its data as JSON.
     struct Message {
-        /// The identifier, which includes that of the server's run.
+        /// The identifier, which also identifies the run of the server.
         var identifier: String?
         var name: String
         var data: [String: Any]

@@ -72,7 +72,7 @@ import Testing
                 let results = try #require(try response.json["results"] as? [[String: Any]])
                 #expect(results.map { $0["ok"] as? Bool } == [true], "\(removal): \(response.text)")
                 if removal != .tag { #expect(response.text.contains("the preload was cancelled")) }
-                // It no longer runs when the response is sent.
+                // The preload no longer runs when the response is sent.
                 await server.page.preloads.waitUntilNone()
                 origin.release()
                 await cache.waitUntilIdle()

@@ -8,7 +8,7 @@ extension HLSSample {
     }
 }
 
-/// The real player of these tests.
+/// The real player that these tests use.
 enum FFmpegProcess {
     struct Failed: Error { let text: String }
 

@@ -37,7 +37,7 @@ import Testing
         (binary(0x20, 0x00, []), nil), (binary(0x20, 0x11, addresses4), nil), (binary(0x20, 0xFF, [1]), nil),
     ]
 
-    /// The result for bytes that are received in one piece; `nil` if more are needed.
+    /// The result of parsing bytes that are received in one piece; `nil` if more bytes are needed.
     private enum Outcome: Equatable {
         case header(ProxyProtocolHeader, count: Int)
         case malformed
@@ -90,7 +90,7 @@ import Testing
         ])
     func malformed(text: String) { #expect(Self.parse(text.utf8) == .malformed) }
 
-    @Test("E207: binary headers with an unknown version, command or family, or a wrong length, are rejected")
+    @Test("E207: binary headers with an unknown version, command or family, or with a wrong length, are rejected")
     func malformedBinary() {
         for command in UInt8.min ... .max where command != 0x20 && command != 0x21 {
             #expect(Self.parse(Self.signature + [command]) == .malformed)
@@ -104,7 +104,8 @@ import Testing
         #expect(Self.parse(Self.signature + [0x21, 0x11, 0xFF, 0xFF] + Self.addresses4) == nil)
     }
 
-    @Test("E207: a mutated header gives the same result in pieces as in one piece, and only a client that it contains")
+    @Test(
+        "E207: a mutated header has the same result in pieces as in one piece, and any client is in its bytes")
     func changed() {
         var random = SplitMix(7)
         for _ in 0..<3000 {

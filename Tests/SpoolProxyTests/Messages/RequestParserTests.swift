@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Request heads, parsed by the strict grammar of RFC 9112 from pieces of any size.
+/// Request heads, which are parsed with the strict grammar of RFC 9112, from pieces of any size.
 @Suite struct RequestParserTests {
     private static func parse(_ text: String, limit: Int = 32 << 10) throws -> RequestHead? {
         var buffer = ByteBuffer(string: text)

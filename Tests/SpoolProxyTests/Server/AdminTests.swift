@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The metrics, and the activity that they count.
+/// The metrics, and the activities that they count.
 @Suite(.timeLimit(.minutes(5))) struct AdminTests {
     private static let film = OriginResource(.pattern(PatternBytes(length: 300_000)))
 

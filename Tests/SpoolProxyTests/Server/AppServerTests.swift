@@ -279,7 +279,7 @@ import Testing
                 await other.stop()
                 break
             } catch {
-                await Task.yield()  // The port is not free yet.
+                await Task.yield()  // The port is still in use.
             }
         }
         await cache.close()

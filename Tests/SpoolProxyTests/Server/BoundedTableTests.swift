@@ -26,14 +26,14 @@ import Testing
             for key in 0..<50 { table.note(bytes, for: key, bytes: bytes) }
         }
         #expect((0..<50).filter { table[$0] != nil }.count <= 10)
-        // A key counts with its last size, not with the sum of its sizes.
+        // Only the last size of each key counts, not the sum of its sizes.
         for _ in 0..<50 { table.note(1, for: 100, bytes: 1000) }
         #expect((46..<50).allSatisfy { table[$0] == 1000 })
         table.note(2, for: 100, bytes: 40_000)
         #expect(table[100] == nil)
     }
 
-    @Test("E130: no table remembers a URL that is too long to be requested")
+    @Test("E130: tables do not store URLs that are too long to be requested")
     func longAddresses() throws {
         let name = String(repeating: "a", count: 1_500_000)
         let found = try OriginURL("http://origin.example/list.m3u8")

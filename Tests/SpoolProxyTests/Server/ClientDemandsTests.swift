@@ -9,7 +9,7 @@ import Testing
 
 /// Client requests that cause the server to send requests to the origin.
 @Suite(.timeLimit(.minutes(5))) struct ClientDemandsTests {
-    /// An origin that allows each response to be stored, and counts the requests.
+    /// An origin that allows each of its responses to be stored, and records the methods of requests.
     private final class CountingUpstream: Upstream {
         private let methods = Mutex<[String]>([])
 
@@ -80,7 +80,7 @@ import Testing
         let cache = MediaCache.inMemory(upstream: StallingUpstream(), configuration: settings)
         let server = try ProxyServer(cache: cache, configuration: configuration, clock: clock)
         try await server.start()
-        // Its cookie makes later requests bypass the cache.
+        // The cookie in this response makes later requests bypass the cache.
         if method == "GET" { #expect(try await server.get("/a").status == 200) }
         let advancing = Task {
             while !Task.isCancelled {

@@ -9,14 +9,14 @@ import Testing
 
 /// The effects of one client's request on the stored response and on other clients, with the server's own origin.
 @Suite(.timeLimit(.minutes(5))) struct ClientIndependenceTests {
-    /// A response of one byte.
+    /// A response with a body of one byte.
     private struct Reply: Sendable {
         var status = 200
         var fields: HTTPFields
         var byte: UInt8 = 1
     }
 
-    /// An origin that gets its responses from a closure, and counts the requests.
+    /// An origin whose responses a closure returns. It counts the requests.
     private final class ClosureUpstream: Upstream {
         private let requests = Mutex(0)
         private let respond: @Sendable (UpstreamRequest, Int) async throws -> Reply
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(
-        "E321: a cookie in a response that confirms the stored one is sent only to the client whose request caused it",
+        "E321: a cookie in a response that confirms the stored one is sent only to the client that caused the request",
         arguments: [200, 304])
     func cookieOfConfirmation(status: Int) async throws {
         let upstream = ClosureUpstream { _, number in
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test("E338: a whole response to another user replaces the stored one, even if date and length are equal")
+    @Test("E338: a whole response to another user replaces the stored response, even if date and length are equal")
     func sameDate() async throws {
         let upstream = ClosureUpstream { request, _ in
             let isBob = HTTPField.Name("X-User").flatMap { request.headerFields[$0] } == "bob"

@@ -10,9 +10,10 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Slow clients on another machine, and the limit for stalled ones.
+/// Slow clients on another machine, and the time limit for stalled ones.
 @Suite(.timeLimit(.minutes(5))) struct ClientProgressTests {
-    /// A connection whose server treats its client as one on another machine, and a clock that the test controls.
+    /// A connection to a server that treats its client as a client on another machine, and a clock that the test
+    /// controls.
     private struct Connection {
         let client: NIOAsyncChannel<ByteBuffer, ByteBuffer>
         let server: any Channel
@@ -95,7 +96,8 @@ import Testing
                         }
                         #expect(try await connection.staysAfterLimit())
                     }
-                    // Bytes in transit still reach the client's system.
+                    // Bytes in transit still reach the client's system, so several checks may pass before the
+                    // connection is closed.
                     while try await connection.staysAfterLimit() {}
                 }
             }
@@ -122,7 +124,7 @@ import Testing
                     await Task.yield()
                 }
             }
-            // Until the response is sent, the deadline is the stall time of a minute.
+            // Until the response has been sent, the deadline is that of the stall limit, which is one minute.
             let first = try await deadline { $0.deadline.map { $0 < .now() + .seconds(30) } ?? false }
             try await outbound.write(ByteBuffer(string: "0"))
             #expect(try await deadline { $0.receivedBodyBytes == 1 } == first)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The credentials of clients, which see all origins as one server.
+/// The credentials of clients, to which all origins appear as one server.
 @Suite(.timeLimit(.minutes(5))) struct CredentialsTests {
     private static let segment = OriginResource(.pattern(PatternBytes(length: 100)), contentType: "video/mp2t")
 
@@ -43,7 +43,7 @@ import Testing
         #expect(received == [nil])
     }
 
-    @Test("E226: credentials are not sent to an origin that is reached through playlists from another origin")
+    @Test("E226: credentials are not sent to an origin that was found through playlists from another origin")
     func chain() async throws {
         func playlist(_ line: String, _ url: URL) -> OriginResource {
             let text = "#EXTM3U\n\(line)\n\(url)\n"
@@ -146,7 +146,7 @@ import Testing
         let naming = try origin("naming.example")
         #expect(knowledge.mayReceive(naming, credentials: "Basic bmFtaW5n"))
         for index in 0..<300 { knowledge.note(try origin("named\(index).example"), namedBy: naming) }
-        // A user of two origins that no manifest connects.
+        // A user may have the same credentials for two origins that no manifest connects.
         for host in ["one.example", "two.example"] {
             #expect(knowledge.mayReceive(try origin(host), credentials: "Basic dXNlcg=="))
         }

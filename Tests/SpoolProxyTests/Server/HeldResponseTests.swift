@@ -48,8 +48,8 @@ import Testing
                 let target = "/http/127.0.0.1:\(origin.port)/live.m3u8"
                 #expect(try await server.get(target).status == 200)
                 try await body(server, origin, clock, target)
-                // No playlist is stored, even if it was received too late for its client. Under HTTP's rules, a stale
-                // one may be stored for revalidation.
+                // Playlists are not stored, even if they were received too late for the client. Under HTTP's rules, a
+                // stale one may be stored for revalidation.
                 while freshness == .immutable,
                     try await cache.storedResources().contains(where: { $0.redactedURL.hasSuffix(".m3u8") })
                 {

@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    // MARK: - The choice
+    // MARK: - The choice of the method
 
     @Test(
         "E183: a hit up to the size limit is read into the buffer with its headers; a larger one is sent from its file")
@@ -106,7 +106,8 @@ import Testing
         }
     }
 
-    @Test("E184: a hit that is only partly in memory is sent from its file, and one outside of memory by a reader")
+    @Test(
+        "E184: a hit that is partly in memory is sent from its file; one that is not in memory is sent by a reader")
     func fallback() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.recentMedia()
@@ -115,7 +116,7 @@ import Testing
             stage.files.limitReadsWithoutBlocking(to: 4095)
             var hit = try #require(hot.hit(request, date: DateText(), buffers: buffers))
             try #require(hit.slice).release()
-            // The buffer contains the head only.
+            // The buffer contains only the response head.
             #expect(try #require(RawResponse(&hit.buffer)).body.isEmpty)
             #expect(hit.count == 4096 && hit.buffer.readableBytes == 0)
             stage.files.limitReadsWithoutBlocking(to: 0)
@@ -161,7 +162,7 @@ import Testing
         first = nil
         let second = taken()
         #expect(address(second) == place)
-        // The second is still in use.
+        // The second buffer is still in use.
         if let second { buffers.putBack(second) }
         #expect(address(taken()) != place)
         #expect(second.map { String(buffer: $0) } == "a response")
@@ -218,7 +219,7 @@ import Testing
             var bytes: Int
             var offset: Int?
         }
-        // The first line of the log is for the request that stored the resource.
+        // The first line of the log belongs to the request that stored the resource.
         let text = try String(contentsOf: URL(fileURLWithPath: log.file("log")), encoding: .utf8)
         let lines = try text.split(separator: "\n").dropFirst().map {
             try JSONDecoder().decode(Line.self, from: Data($0.utf8))
@@ -230,7 +231,7 @@ import Testing
         }
     }
 
-    /// A connection to a server with a small send buffer, whose client has a small receive buffer.
+    /// Runs `body` over a connection with a small send buffer at the server and a small receive buffer at the client.
     private static func slowly(
         _ server: ProxyServer, _ table: NIOLoopBoundBox<ConnectionTable>,
         _ body: (NIOAsyncChannelInboundStream<ByteBuffer>, NIOAsyncChannelOutboundWriter<ByteBuffer>) async throws ->
@@ -261,7 +262,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test("E185: a slow client receives the exact bytes, and a client that disconnects midway leaves no memory in use")
+    @Test("E185: a slow client receives the exact bytes, and after a client disconnects midway, its memory is released")
     func slowClient() async throws {
         try await Self.run { _, server, target in
             let loop = MultiThreadedEventLoopGroup.singleton.next()

@@ -9,7 +9,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Responses of an origin that sends the header fields immediately and the body later.
+/// Responses from an origin that sends the header fields immediately and the body later.
 @Suite(.timeLimit(.minutes(1))) struct LateBodyTests {
     /// A resource whose first response has no body until the origin is released.
     private static func resource(_ text: String, type: String, etag: String? = nil) -> OriginResource {

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("E213: only a whole response contains the digests of the origin's message, and a rewritten playlist none")
+    @Test("E213: only a whole response contains the origin's digests of its content, and a rewritten playlist has none")
     func digests() async throws {
         var list = Self.playlist(1, control: "max-age=100")
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))

@@ -59,7 +59,8 @@ import Testing
                 let target = "/http/127.0.0.1:\(origin.port)/m.m3u8"
                 #expect(String(decoding: try await server.get(target).body, as: UTF8.self) == Self.master)
                 await origin.stop()
-                // A server reuses its last result for several seconds. Another server has no such result.
+                // A server reuses its last result of the reachability check for several seconds. A new server has no
+                // earlier result.
                 let other = try ProxyServer(cache: cache, configuration: server.configuration)
                 try await other.start()
                 let response = try await other.get(target)
@@ -137,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("E127: lookups end at a limit on their number, bytes or time, or when the client leaves")
+    @Test("E127: lookups end at a limit on their number, bytes or time, or when the client disconnects")
     func budget() async throws {
         let limits = LookupBudget.Limits(lookups: 3, bytes: 100, time: .seconds(4))
         let clock = ManualClock()

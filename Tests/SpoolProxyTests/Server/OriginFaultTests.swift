@@ -287,7 +287,7 @@ import Testing
             }
             return origin.port
         }
-        // The origin has stopped.
+        // This origin has stopped.
         var configuration = ProxyConfiguration()
         configuration.origin = URL(string: "http://127.0.0.1:\(port)/")
         try await ProxyServer.run(configuration) { server, _ in

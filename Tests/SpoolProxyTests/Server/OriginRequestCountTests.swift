@@ -42,7 +42,7 @@ import Testing
 
     private static func draw(_ random: inout SplitMix) -> (resource: OriginResource, reuse: Reuse) {
         let reuse = random.pick(reuses)
-        // No response is empty: an origin may reject the range of an empty response, which causes another request.
+        // Responses are never empty: an origin may reject the range of an empty response, which causes another request.
         let length = random.pick([1, 6, 36, 36, 500, 5000])
         var resource = OriginResource(
             .data(Data(repeating: 0x61, count: length)), etag: reuse.etag, lastModified: reuse.lastModified,

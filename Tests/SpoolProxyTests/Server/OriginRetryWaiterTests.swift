@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct OriginRetryWaiterTests {
     private let clock = ManualClock()
 
-    /// Returns the number of waits after repeated failures with one error, at most 700.
+    /// Returns the number of waits after repeated failures with the same error, up to a limit of 700.
     private func waits(after error: CacheError) async throws -> Int {
         let patience = OriginRetryWaiter(clock: clock)
         var count = OriginRetryWaiter.Count()

@@ -21,7 +21,7 @@ struct RawResponse {
             .map { String($0.dropFirst(name.count + 2)) }
     }
 
-    /// Removes one response from the front of the received bytes; `nil` if the head is incomplete.
+    /// Removes one response from the front of the received bytes. The result is `nil` if the head is incomplete.
     ///
     /// The length of the body is the value of `Content-Length`.
     init?(_ bytes: inout ArraySlice<UInt8>, hasBody: Bool = true) {
@@ -36,7 +36,7 @@ struct RawResponse {
     }
 }
 
-/// A connection that sends any text unchecked.
+/// A connection that sends any text without checking it.
 enum RawConnection {
     /// Sends text over a new connection, and returns all bytes that are received until it ends.
     static func exchange(_ text: String, port: Int) async throws -> [UInt8] {

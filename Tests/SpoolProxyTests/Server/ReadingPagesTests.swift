@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("E229: a response with long header fields keeps those that protect pages, or is not stored")
+    @Test("E229: a response with long header fields retains those that protect pages, or is not stored")
     func longFields() async throws {
         let protective = ["Content-Security-Policy", "X-Frame-Options", "Strict-Transport-Security"]
         for (policy, link, isStored) in [(10, 20_000, true), (20_000, 10, false)] {

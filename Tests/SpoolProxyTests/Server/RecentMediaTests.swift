@@ -12,7 +12,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct RecentMediaTests {
     /// Sends requests for one path over one connection, and returns the responses.
     ///
-    /// - Parameter fields: One header field for each request; empty for none.
+    /// - Parameter fields: The header field of each request; an empty string for none.
     private func responses(
         _ server: ProxyServer, _ target: String, _ fields: [String]
     ) async throws -> [RawResponse] {
@@ -40,7 +40,7 @@ import Testing
             try await ProxyServer.run(configuration) { server, _ in
                 let target = "/http/127.0.0.1:\(origin.port)/film"
                 let field = "Proxy-Authorization: Bearer a-token-of-some-length"
-                // The last request cannot use the fast path, because it ends the connection.
+                // The last request can't use the fast path, because it closes the connection.
                 let all = try await responses(server, target, [field, field, field, "", "", field])
                 #expect(all.map(\.status) == [200, 200, 200, 401, 401, 200])
             }

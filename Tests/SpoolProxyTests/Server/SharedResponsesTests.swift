@@ -66,7 +66,7 @@ import Testing
         }
     }
 
-    @Test("E446: a client does not receive a playlist that has replaced the one that it may use")
+    @Test("E446: if a playlist that a client may use is replaced, the client does not receive the new one")
     func replacedPlaylist() async throws {
         func playlist(_ number: Int) -> OriginResource {
             let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n\(number).ts\n#EXT-X-ENDLIST\n"
@@ -89,7 +89,7 @@ import Testing
                 origins: OriginRules(allowedHosts: [], mark: "test", serverPorts: ServerPorts()))
             let clock = ContinuousClock()
             func manifest() async throws -> String? {
-                // It has not read any playlist yet.
+                // This responder has not read any playlist yet.
                 let responder = ManifestResponder(
                     cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
                     date: DateText(), clock: clock, maximumBitRate: nil, notesNeeds: false)
@@ -203,7 +203,7 @@ import Testing
                 let second = try await server.get("/a", "Cookie: sid=bogus\r\n")
                 #expect(second.field("set-cookie") == "sid=; Max-Age=0")
                 #expect(origin.log.exchanges.count == 2)
-                // No other client receives it.
+                // Other clients do not receive this cookie.
                 #expect(try await server.get("/a", "Cookie: sid=other\r\n").field("set-cookie") == nil)
             }
         }
@@ -235,7 +235,7 @@ import Testing
         }
     }
 
-    /// A resource that all clients may reuse, except the response to one cookie, which sets that cookie again.
+    /// Returns a resource that all clients may reuse, except the response to one cookie, which sets the cookie again.
     private static func cookies(for cookie: String) -> OriginResource {
         var resource = resource("public, max-age=600", etag: "\"v1\"", stalls: false)
         resource.rules = [
@@ -250,8 +250,8 @@ import Testing
         return resource
     }
 
-    /// The names of header fields that are not part of the cache key, grouped by the part of the request that they
-    /// replace.
+    /// The names of header fields that are not part of the cache key, grouped by the part of the request that they can
+    /// override.
     private static let unkeyed = [
         "the client": [
             "X-Forwarded-For", "Forwarded", "X-Real-IP", "CF-Connecting-IP", "X-Remote-User", "Remote-User",

@@ -26,7 +26,8 @@ import Testing
         <Representation id="v" bandwidth="100000"/></AdaptationSet></Period></MPD>
         """
 
-    /// The resources of a stream, whose segments require a cookie. The manifest or the redirect to it sets that cookie.
+    /// Returns the resources of a stream whose segments require a cookie. The manifest or the redirect to it sets this
+    /// cookie.
     private static func resources(isRedirected: Bool, isDASH: Bool = false) -> [String: OriginResource] {
         let path = isDASH ? "/x/a.mpd" : "/x/a.m3u8"
         let type = isDASH ? "application/dash+xml" : "application/vnd.apple.mpegurl"
@@ -43,7 +44,7 @@ import Testing
         ]
     }
 
-    /// Returns the addresses of a rewritten manifest that lead to the server.
+    /// Returns the URLs in a rewritten manifest that refer to the server.
     private static func references(in body: [UInt8]) -> [String] {
         String(decoding: body, as: UTF8.self).matches(of: /\/[^"\n<]*\.ts/).map { String($0.output) }
     }
@@ -102,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("E241: with --origin, a cookie is sent only by the client that has received it")
+    @Test("E241: with --origin, only requests from the client that received a cookie contain the cookie")
     func reverse() async throws {
         try await OriginServer.run(Self.resources(isRedirected: false)) { origin in
             var configuration = ProxyConfiguration()
@@ -144,7 +145,7 @@ import Testing
     }
 
     @Test(
-        "E244: media is served even if its URL redirects to itself until the origin receives its cookie",
+        "E244: media is served even if its URL redirects to itself until the request contains the cookie",
         arguments: ["GET", "HEAD"])
     func sameURL(method: String) async throws {
         let rule = OriginRule(

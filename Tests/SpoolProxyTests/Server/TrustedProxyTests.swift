@@ -15,7 +15,7 @@ import Testing
     private final class SilentUpstream: Upstream {
         private let paths = Mutex<Set<String>>([])
 
-        /// Waits until a path was requested.
+        /// Waits until a path has been requested.
         func until(_ path: String) async throws {
             while !paths.withLock({ $0.contains(path) }) {
                 try Task.checkCancellation()
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    /// A request that a load balancer forwards for a client, or sends itself.
+    /// Returns a request that a load balancer forwards for a client, or sends on its own behalf.
     private static func request(
         _ path: String, _ fields: String = "", from client: String? = nil, isLast: Bool = false
     ) -> String {
@@ -105,7 +105,7 @@ import Testing
         try await channel.close()
     }
 
-    @Test("E206: the log shows the client that a trusted proxy identifies; fields from other addresses are ignored")
+    @Test("E206: the log names the client that a trusted proxy identifies; fields from other addresses are ignored")
     func log() async throws {
         let trusted = try await Self.run { (server, _) async throws in
             #expect(try await Self.statuses(server, Self.health(from: "198.51.100.1")) == [200])
@@ -141,7 +141,7 @@ import Testing
                 // The server detects the end of the connection a little later.
                 while try await Self.statuses(server, Self.health(from: "198.51.100.1")) == [503] {}
             }
-            // Idle connections of a trusted proxy are not counted for any client.
+            // Idle connections from a trusted proxy are not counted for any client.
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for index in 0..<10 {
                     group.addTask {

@@ -1,6 +1,7 @@
 import SpoolTesting
 
-/// A resource of the origin in a sharing test: what its responses permit, and on which request fields they depend.
+/// A resource at the origin in a sharing test: the reuse that its responses permit, and the request fields on which
+/// they depend.
 struct SharedPage: Sendable {
     enum Kind: Sendable {
         /// Each response has its own bytes, which identify the request that caused it.
@@ -9,7 +10,7 @@ struct SharedPage: Sendable {
         case playlist
         /// All responses have the same bytes and permit sharing. Clients request the whole resource.
         case media
-        /// The same as `media`, but clients request parts.
+        /// The same as ``media``, but clients request parts.
         case mediaInParts
     }
 
@@ -70,12 +71,12 @@ struct SharingDirectives: Sendable {
     var staleWhileRevalidate: Int?
     /// The age of the representation in seconds. A cache may estimate a lifetime from it.
     var modifiedAge: Int?
-    /// The directive that lists `Set-Cookie` as its argument, or `nil`.
+    /// The directive that lists `Set-Cookie` as its argument; `nil` if there is none.
     var naming: String?
 
     static let forMedia = SharingDirectives(flags: ["public"], maxAge: 1_000_000)
 
-    /// The value of `Cache-Control`, or `nil` without directives.
+    /// The value of `Cache-Control`; `nil` if there are no directives.
     var text: String? {
         var parts = flags.sorted()
         if let maxAge { parts.append("max-age=\(maxAge)") }

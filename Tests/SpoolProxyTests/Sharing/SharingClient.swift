@@ -3,8 +3,7 @@ import NIOPosix
 import SpoolTesting
 import Synchronization
 
-/// A persistent connection to the server. It sends one request at a time, and is reopened after the server has closed
-/// it.
+/// A persistent connection to the server. It sends one request at a time, and is reopened after the server closes it.
 final class SharingClient: Sendable {
     private struct Connection {
         let channel: any Channel
@@ -40,7 +39,7 @@ final class SharingClient: Sendable {
         return .cut(Array(reader.rest))
     }
 
-    /// Closes the connection, even while a request waits.
+    /// Closes the connection, even while a request waits for its response.
     func leave() {
         let open = connection.withLock { $0.take() }
         open?.channel.close(promise: nil)

@@ -6,8 +6,7 @@ import SpoolOrigin
 import SpoolTesting
 import Synchronization
 
-/// An origin without a socket that stamps each response, and that sends each part of a response when the test allows
-/// it.
+/// An origin without a socket. It stamps each response, and sends each part of a response only when the test allows it.
 final class SharingOrigin: Upstream {
     /// A part of a response that waits for the test.
     struct Held: Sendable {
@@ -22,7 +21,7 @@ final class SharingOrigin: Upstream {
         var now = 1_700_000_000
         var held: [Held] = []
         var isOpen = false
-        /// The number of bytes of each page that the cache has read, by credentials.
+        /// The number of bytes that the cache has read of each page, by credentials.
         var bytes: [Int: [String: Int]] = [:]
         var requests: [Int: [String: Int]] = [:]
     }
@@ -31,7 +30,7 @@ final class SharingOrigin: Upstream {
     private let state: Mutex<State>
     private let whenHeld: @Sendable () -> Void
 
-    /// - Parameter whenHeld: Called when a part starts waiting.
+    /// - Parameter whenHeld: A closure that is called when a part starts to wait.
     init(pages: [SharedPage], seed: UInt64, whenHeld: @escaping @Sendable () -> Void) {
         self.pages = pages
         self.whenHeld = whenHeld
@@ -94,21 +93,21 @@ final class SharingOrigin: Upstream {
 
     var records: [SharingRecord] { state.withLock { $0.records } }
 
-    /// The number of requests and of sent bytes for each user's credentials.
+    /// Returns the number of requests and of sent bytes for each user's credentials.
     func fetches(of page: Int) -> [(credentials: String, requests: Int, bytes: Int)] {
         state.withLock { state in
             (state.requests[page] ?? [:]).map { ($0.key, $0.value, state.bytes[page]?[$0.key] ?? 0) }
         }
     }
 
-    /// The bytes of a response: its number, then bytes that follow from it.
+    /// Returns the bytes of a response: its number, followed by bytes derived from the number.
     static func body(_ serial: Int, length: Int) -> [UInt8] {
         let stamp = Array("\(serial);".utf8)
         let start = serial % 251
         return stamp + pattern[start..<start + max(0, length - stamp.count)]
     }
 
-    /// The playlist of a response, with its number in a comment.
+    /// Returns the playlist for a response, with the number of the response in a comment.
     static func playlist(_ serial: Int, length: Int) -> [UInt8] {
         let start = "#EXTM3U\n#\(serial);\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\ns.ts\n"
         let end = "\n#EXT-X-ENDLIST\n"
@@ -116,7 +115,7 @@ final class SharingOrigin: Upstream {
         return Array("\(start)#\(filler)\(end)".utf8)
     }
 
-    /// The number of the response whose body this is, or `nil` if the body contains no number.
+    /// Returns the number of the response that a body belongs to; `nil` if the body does not contain a number.
     static func serial(in body: [UInt8]) -> Int? {
         let text = String(decoding: body.prefix { $0 != UInt8(ascii: ";") }, as: UTF8.self)
         return Int(text.hasPrefix("#EXTM3U\n#") ? text.dropFirst("#EXTM3U\n#".count) : text[...])
@@ -200,8 +199,8 @@ final class SharingOrigin: Upstream {
             body: UpstreamBody(SharingBody(bytes: body, serial: serial, origin: self)))
     }
 
-    /// Whether the origin would send the same bytes for another request, because it is from the same user and selects
-    /// the same variant.
+    /// Returns whether the origin would send the same bytes for another request from the same user that selects the
+    /// same variant.
     private func isSameRepresentation(_ record: SharingRecord, _ fields: [String: String]) -> Bool {
         record.requestFields["x-user"] == fields["x-user"]
             && record.vary.allSatisfy { record.requestFields[$0] == fields[$0] }
@@ -240,7 +239,7 @@ final class SharingOrigin: Upstream {
     }
 }
 
-/// The body of a response, whose second half waits for the test.
+/// The body of a response. Its second half waits for the test.
 private struct SharingBody: AsyncSequence, Sendable {
     let bytes: [UInt8]
     let serial: Int

@@ -1,15 +1,15 @@
 import SpoolTesting
 
-/// A random request of a user in a sharing test.
+/// A random request from a user in a sharing test.
 struct SharingRequest: Sendable {
-    /// The number of the request in the run, which is sent as `X-Call`.
+    /// The number of the request within the run, which is sent as `X-Call`.
     let number: Int
     let user: Int
     let method: String
     let page: Int
     /// The fields that may select a response, or that identify the user.
     let fields: [String: String]
-    /// The directives of the request, or `nil`.
+    /// The directives of the request; `nil` if there are none.
     let control: String?
     let range: Range<Int>?
     /// Whether the client may disconnect before it has received the response.
@@ -48,7 +48,7 @@ struct SharingRequest: Sendable {
             fields: fields, control: control, range: nil, mayLeave: random.chance(20))
     }
 
-    /// The bytes of the request.
+    /// Returns the text of the request.
     func text(to path: String) -> String {
         var lines = ["\(method) \(path) HTTP/1.1", "Host: localhost", "X-Call: \(number)"]
         lines += fields.sorted { $0.key < $1.key }.map { "\($0.key): \($0.value)" }

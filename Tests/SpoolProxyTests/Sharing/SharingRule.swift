@@ -1,9 +1,9 @@
-/// A response that the origin has sent, with the facts that determine its reuse.
+/// A response that the origin has sent, with the facts that determine whether it may be reused.
 struct SharingRecord: Sendable {
-    /// The number of the response, with which its body and its fields are stamped.
+    /// The number of the response, which its body and its fields contain.
     let serial: Int
     let page: Int
-    /// The client's request that caused the response.
+    /// The number of the client request that caused the response.
     let call: Int
     let method: String
     let requestFields: [String: String]
@@ -12,21 +12,21 @@ struct SharingRecord: Sendable {
     let vary: [String]
     /// The time of the response, in seconds.
     let time: Int
-    /// The number of the response whose bytes this 304 confirms, otherwise its own.
+    /// The number of the response whose bytes a 304 confirms. For other responses, their own number.
     let representation: Int
     let hasTag: Bool
 }
 
-/// The rule for a shared cache (RFC 9111). It does not use the code that it tests.
+/// The rules for a shared cache (RFC 9111), implemented independently of the tested code.
 struct SharingRule {
     /// All requests of the run.
     let requests: [SharingRequest]
     /// All responses from the origin so far.
     let records: [SharingRecord]
-    /// The requests whose response was received before the checked request was sent.
+    /// The numbers of the requests whose responses were received before the checked request was sent.
     let completed: Set<Int>
 
-    /// Returns why a response must not be sent to a request; `nil` if it may be sent.
+    /// Returns the reason why a response must not be sent for a request; `nil` if it may be sent.
     ///
     /// - Parameter sent: The time at which the request was sent, in seconds.
     func violation(_ record: SharingRecord, for request: SharingRequest, sent: Int) -> String? {
@@ -38,8 +38,8 @@ struct SharingRule {
         if own.contains(where: { $0.status == 304 && $0.representation == record.representation }) {
             return nil
         }
-        // Each 304 that confirms the bytes replaces the directives (§4.3.4), unless it must not be stored. In that
-        // case, it confirms the bytes only for requests that were waiting at the same time.
+        // Each 304 that confirms the bytes replaces the directives (§4.3.4), unless it must not be stored. A 304 that
+        // must not be stored confirms the bytes only for requests that were waiting at the same time.
         let confirmations = records.filter { $0.representation == record.representation }
         if confirmations.contains(where: { isUnstored($0) && !completed.contains($0.call) }) { return nil }
         let all = confirmations.filter { !isUnstored($0) }
@@ -48,7 +48,8 @@ struct SharingRule {
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
         for record in current {
-            // A response in flight must have been fresh when the request or the response was sent, whichever was first.
+            // A response in flight must have been fresh at the time of the request or of the response, whichever is
+            // earlier.
             let time = completed.contains(record.call) ? sent : min(sent, record.time)
             if isUsable(record, for: request, at: time, failed: failed) { return nil }
         }
@@ -59,7 +60,7 @@ struct SharingRule {
         record.status == 304 && requests.indices.contains(record.call) && requests[record.call].control == "no-store"
     }
 
-    /// Returns why no other request may ever use a response (§3, §3.5, §4.1), or `nil`.
+    /// Returns the reason why other requests may never use a response (§3, §3.5, §4.1); `nil` if they may.
     private func unshareable(_ record: SharingRecord, for request: SharingRequest) -> String? {
         let directives = record.directives
         if request.method == "POST" { return "it is the response to another POST" }
@@ -106,7 +107,7 @@ struct SharingRule {
         return age < lifetime + allowed
     }
 
-    /// Returns why a cookie of a response must not be sent to a request; `nil` if it may be sent.
+    /// Returns the reason why a response's cookie must not be sent for a request; `nil` if it may be sent.
     func violation(cookieOf record: SharingRecord, for request: SharingRequest, sent: Int) -> String? {
         if record.call == request.number { return nil }
         if record.directives.naming != nil { return "the origin names Set-Cookie as private" }

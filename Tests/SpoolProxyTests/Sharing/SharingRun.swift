@@ -5,20 +5,20 @@ import Synchronization
 
 @testable import SpoolProxy
 
-/// A run of requests that a seed determines, in reverse mode against a ``SharingOrigin``.
+/// A run of requests to a reverse proxy of a ``SharingOrigin``, determined by a seed.
 ///
 /// Requests overlap, because the run chooses at random when to send a request and when the origin sends each part of a
-/// response. The order of events in the server also depends on its threads, so that a seed repeats the requests, but
-/// not always the result.
+/// response. The order of events in the server also depends on its threads, so a seed reproduces the requests, but not
+/// always the result.
 final class SharingRun: Sendable {
-    /// The result of runs.
+    /// The combined result of runs.
     struct Result: Sendable {
         var requests = 0
         var responses = 0
-        /// The responses that the server truncated, because the origin sent another version before the end.
+        /// The number of responses that the server truncated, because the origin sent another version before the end.
         var truncated = 0
         var originRequests = 0
-        /// The responses whose bytes were caused by another request.
+        /// The number of responses whose bytes the origin sent for another request.
         var shared = 0
         /// The number of media resources, each counted once for each set of credentials with which it was requested.
         var media = 0
@@ -51,7 +51,7 @@ final class SharingRun: Sendable {
         let request: SharingRequest
         let client: Int
         let time: Int
-        /// The requests whose response was received before.
+        /// The numbers of the requests whose responses were received before this request was sent.
         let completed: Set<Int>
         var hasLeft = false
     }
@@ -220,7 +220,7 @@ final class SharingRun: Sendable {
         }
     }
 
-    /// Returns the head and the received part of a truncated response, or `nil` if the body has not started.
+    /// Returns the head and the received part of a truncated response; `nil` if the body has not started.
     private static func start(of bytes: [UInt8]) -> StrictResponseReader.Response? {
         guard let end = bytes.firstRange(of: Array("\r\n\r\n".utf8)) else { return nil }
         let lines = String(decoding: bytes[..<end.lowerBound], as: UTF8.self).split(separator: "\r\n")

@@ -22,7 +22,7 @@ import Testing
         }
         for problem in all.problems.prefix(10) { Issue.record("\(problem)") }
         #expect(all.truncated <= 2 + all.requests / 50)
-        // The run tests nothing if almost no response is shared.
+        // If few responses are shared, the run does not test enough.
         #expect(all.shared > all.requests / 50)
         print(
             "sharing: \(all.requests) requests, \(all.responses) responses, \(all.shared) of them shared, "
