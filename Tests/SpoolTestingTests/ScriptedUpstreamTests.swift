@@ -20,7 +20,7 @@ import Testing
                 let upstream = ScriptedUpstream(resources)
                 return .init(
                     upstream: upstream, log: upstream.log,
-                    url: { URL(string: "http://\($1)\($0)")! },  // A path and a host from the contract.
+                    url: { URL(string: "http://\($1)\($0)")! },  // The contract passes a path and a host.
                     release: { upstream.release($0) }, connectionCount: { 1 },
                     stop: { upstream.setReachable(false) })
             })

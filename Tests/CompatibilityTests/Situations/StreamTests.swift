@@ -41,7 +41,7 @@ import Testing
         "A stream plays if its segments require a cookie that the CDN sets with the playlist",
         .enabled(if: Tool("ffmpeg") != nil, "ffmpeg is not installed"))
     func cookie() async throws {
-        // The folder of the files is removed with the sample.
+        // The sample removes its folder of files when it is deallocated, so it is used once more at the end.
         let sample = try await HLSSample(.ts)
         var resources = try sample.resources().mapValues { resource in
             var resource = resource
@@ -99,7 +99,9 @@ import Testing
         }
     }
 
-    @Test("E438: a playlist has the type of an image", arguments: ["image/png", "image/jpeg"], [false, true])
+    @Test(
+        "E438: a playlist with the content type of an image is treated as a playlist",
+        arguments: ["image/png", "image/jpeg"], [false, true])
     func images(_ type: String, isChunked: Bool) async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/s.ts\n#EXT-X-ENDLIST\n"
         let rules: [OriginRule] = isChunked ? [.always(.noLength(.chunked))] : []

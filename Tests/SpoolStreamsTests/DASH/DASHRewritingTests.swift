@@ -230,7 +230,7 @@ import Testing
             .replacing(">/p?a&#38;b<", with: ">/~TOKEN/https/origin.example/p?a&amp;b<")
             .replacing("http://x.example/p.xml", with: "/~TOKEN/http/x.example/p.xml")
             .replacing("'/rel'", with: "'/~TOKEN/https/origin.example/rel'")
-            .replacing("[/c?d&e]", with: "[../c?d&e]")  // The outer bases are on two origins.
+            .replacing("[/c?d&e]", with: "[../c?d&e]")  // The outer base URLs have different origins.
             .replacing(
                 "/m-$Number%05d$-$Time$.m4s?a&amp;\"b\"",
                 with: "/~TOKEN/https/cdn.example/m-$Number%05d$-$Time$.m4s?a&amp;&quot;b&quot;"
