@@ -6,7 +6,7 @@ import SpoolTesting
 
 @testable import Spool
 
-/// A directory for a cache, which is removed with the last reference.
+/// A directory for a cache. The directory is removed when its last reference is released.
 final class ScratchFolder: Sendable {
     let url: URL
 
@@ -43,13 +43,13 @@ final class ScratchFolder: Sendable {
     }
 }
 
-/// Immediately cancels requests that no reader needs, so that a test does not wait.
+/// Makes the cache cancel requests that no reader needs immediately, so that tests do not wait.
 func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.cancellationDelay = .zero
     configuration.readAhead.drainTimeout = .zero
 }
 
-/// Returns the URL of a resource of a ``MemoryUpstream``, which opens no connection.
+/// Returns the URL of a resource at a ``MemoryUpstream``, which does not open connections.
 func address(_ name: String = "song.mp3") -> URL {
     guard let url = URL(string: "https://origin.test/\(name)") else { preconditionFailure("\(name) is not a path") }
     return url

@@ -19,9 +19,9 @@ struct CachingPlayerTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    /// Creates a player for a minute of audio at each of `names`, from an origin whose connection can be cut.
+    /// Creates a player, and an origin that serves a minute of audio at each of `names`. The connection can be cut.
     ///
-    /// The player plays at `speed` times the normal speed.
+    /// The player decodes at `speed` times the normal speed.
     private func stage(
         _ names: [String] = ["song.mp3"], speed: Double = 50, pattern: Pattern = .friendly
     ) async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
@@ -65,7 +65,7 @@ struct CachingPlayerTests {
 
     /// Waits until playback continues from `stopped`.
     ///
-    /// At this speed, playback may have ended before the next check.
+    /// At the high speed of these tests, playback may have ended before the next check.
     private func playsOn(_ player: CachingPlayer, from stopped: Double) async {
         await observed { player.status == .playing || player.status == .ended || player.currentTime > stopped + 1 }
     }
@@ -132,7 +132,7 @@ struct CachingPlayerTests {
         if times == 99 {
             await observed { player.status == .failed }
             #expect(!player.playWhenReady && player.currentTime > stopped - 1)
-            // The user tries again, and the origin responds.
+            // The user tries again, and the origin now responds.
             line.refusals = 0
             player.play()
         }
@@ -224,7 +224,8 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: after an interruption, playback resumes only if the system allows it and it was not paused before")
+    @Test(
+        "I4: after an interruption, playback resumes only if the system allows it and the player was not paused before")
     func interruptions() async throws {
         let (_, _, cache, player) = try await stage(speed: 1)
         player.play(address())
@@ -259,7 +260,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: a failed item that AVPlayer removes from its queue is not treated as ended")
+    @Test("I4: an item that failed and that AVPlayer removes from its queue is not treated as ended")
     func thrownAway() async throws {
         let (line, upstream, cache, player) = try await stage()
         upstream.hold(from: 800_000)
@@ -271,7 +272,7 @@ struct CachingPlayerTests {
         upstream.hold(from: .max)
         await observed { player.status == .retrying && player.queue.item?.status == .failed }
         let (entry, stopped) = (player.queue.currentEntry?.id, player.currentTime)
-        // The rest is held, because the next entry can't be played.
+        // The rest is held, so that playback does not reach the next entry, which can't be played.
         upstream.hold(from: 900_000)
         player.avPlayer.advanceToNextItem()
         #expect(player.queue.currentEntry?.id == entry)
@@ -324,7 +325,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    /// A player that can fail permanently, as Apple's player can.
+    /// A player that can fail permanently, like Apple's.
     private final class SpentPlayer: AVQueuePlayer {
         var isConsumed = false
         override var status: Status { isConsumed ? .failed : super.status }
@@ -347,7 +348,7 @@ struct CachingPlayerTests {
         #expect(await player.seek(to: 20))
         if isReset { player.mediaServerWasReset() } else { spent.isConsumed = true }
         await observed { player.avPlayer !== spent && player.status == .playing }
-        // An audio frame may start a little before the target.
+        // An audio frame may start slightly before the seek target.
         #expect(player.currentTime > 19.5 && player.rate == 1.5 && player.error == nil, "\(player.currentTime)")
         await observed { player.currentTime >= 20 }
         #expect(player.avPlayer.volume == 0.5 && player.queue.player === player.avPlayer && spent.items() == [])
@@ -412,7 +413,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: after the end, playback continues with an added entry, from a seek target, or from the start")
+    @Test("I4: after the end, playback resumes with an added entry, at a seek target, or at the start")
     func afterTheEnd() async throws {
         let (_, _, cache, player) = try await stageAtEnd()
         player.play()
@@ -446,7 +447,8 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: after the end, switching to external playback starts nothing, and play() uses the active destination")
+    @Test(
+        "I4: after the end, switching to external playback does not start playback; play() uses the active destination")
     func externalAfterTheEnd() async throws {
         let (_, upstream, cache, player) = try await stageAtEnd()
         let item = player.avPlayer.currentItem

@@ -48,7 +48,7 @@ struct CachingQueueTests {
             let current = try #require(queue.currentEntry)
             #expect(!removed.contains(current.id), "removed entries do not play")
             played.append(current.id)
-            // This may also be the current entry.
+            // The removed entry may be the current one.
             let gone = queue.entries.randomElement(using: &random).map { [$0.id] } ?? []
             if queue.count > 1 {
                 queue.remove(gone)
@@ -78,7 +78,7 @@ struct CachingQueueTests {
         }
         for entry in entries[0...3] { await preload(entry) }
         #expect(upstream.sent("/4.mp3") == 0)
-        // This is not the very next entry, because the player itself loads the start of that one.
+        // Another entry than the next one is chosen, because the player itself loads the start of the next one.
         upstream.hold("/6.mp3", from: 0)
         player.queue.skip(to: entries[4].id)
         await preload(entries[5])

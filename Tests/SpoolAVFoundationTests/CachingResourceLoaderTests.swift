@@ -44,7 +44,7 @@ struct CachingResourceLoaderTests {
     }
 
     @Test(
-        "Cancelling a wait for delivery ends it, and a cancelled wait does not keep the loader alive",
+        "Cancelling a wait for delivery ends the wait, and a cancelled wait does not retain the loader",
         .timeLimit(.minutes(10)))
     func cancelledWait() async throws {
         upstream.hold(from: 100_000)
@@ -151,7 +151,7 @@ struct CachingResourceLoaderTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address("stream"), in: cache)
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
-        // AVFoundation for Linux follows no redirect, and reports this error.
+        // AVFoundation for Linux does not follow redirects, and reports this error.
         #expect(error?.code == NSURLErrorUnsupportedURL)
         #expect(asset.contractViolations == [])
         await cache.close()
@@ -203,7 +203,7 @@ struct CachingResourceLoaderTests {
         let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
         asset.resourceLoader.setDelegate(loader, queue: loader.queue)
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
-        // AVFoundation for Linux follows no redirect, and reports this error.
+        // AVFoundation for Linux does not follow redirects, and reports this error.
         #expect(error?.code == NSURLErrorUnsupportedURL)
         while let event = await events.next() {
             guard case .bypassed(let reason) = event.kind else { continue }
@@ -295,7 +295,7 @@ struct CachingResourceLoaderTests {
     struct Cancel: Sendable {
         /// The number of bytes that the origin sends before the cancellation.
         var held: Int
-        /// The number of bytes that it sends afterwards, if the transfer is not cancelled. No new request is sent.
+        /// The number of bytes that it sends afterwards, because the transfer is not cancelled.
         var more: Int64
     }
 
@@ -326,7 +326,7 @@ struct CachingResourceLoaderTests {
         request.cancel()
         if let queue = asset.resourceLoader.delegateQueue { await queue.run {} }
         if cancel.more > 0 {
-            // From now on, the origin would send everything.
+            // From now on, the origin would send all bytes.
             upstream.hold(from: .max)
             await clock.flowing { await upstream.isQuiet() }
         } else {
@@ -393,7 +393,7 @@ struct CachingResourceLoaderTests {
     }
 
     @Test(
-        "Concurrent requests and cancellations deliver correct bytes and violate no rule of the contract",
+        "Concurrent requests and cancellations deliver correct bytes and do not violate the contract",
         arguments: 1...8)
     func storm(seed: UInt64) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -440,14 +440,15 @@ struct CachingResourceLoaderTests {
         let asked = upstream.asked()
         asset = nil
         await upstream.isQuiet()
-        // Waits until the queue has run the work that the release of the asset has submitted.
+        // Waits until the queue has run the work that was submitted when the asset was released.
         if let queue = loader.delegateQueue { await queue.run {} }
         #expect(loader.contractViolations == [])
         #expect(loader.requestLog.last?.isCancelled == true)
-        // Only the asset retains the loader, and only the loader retains the resource. The last task releases both.
+        // Only the asset retains the loader, and only the loader retains the resource. Both are released when the last
+        // task ends.
         while own != nil || cache.openResourceCount > 0, !Task.isCancelled { await Task.yield() }
         #expect(own == nil)
-        // The origin would send everything, but receives no request.
+        // The origin would send all bytes, but does not receive a request.
         upstream.hold(from: .max)
         await cache.waitUntilIdle()
         #expect(upstream.asked() == asked && upstream.sent() == 300_000)
@@ -494,7 +495,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("AVURLAsset.caching returns a caching asset with its URL and cache key, or a plain asset for a file")
+    @Test("AVURLAsset.caching returns a caching asset with the URL and cache key, or a regular asset for a file")
     func keeps() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = try #require(AVURLAsset.caching(address(), in: cache) as? CachingURLAsset)
@@ -513,7 +514,7 @@ struct CachingResourceLoaderTests {
         let error = await failure(of: driver.requestContentInformation())
         #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)
         #expect((error?.userInfo[NSUnderlyingErrorKey] as? CacheError)?.code == .originErrorStatus)
-        // A later request is tried again.
+        // A later request causes another attempt.
         #expect(await failure(of: driver.requestData(offset: 0)) != nil)
         #expect(asset.contractViolations == [])
         await cache.close()

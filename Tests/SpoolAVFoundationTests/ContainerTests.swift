@@ -96,7 +96,7 @@ struct ContainerTests {
         await cache.close()
     }
 
-    @Test("E80: a redirect has a type that the player allows")
+    @Test("E80: the content type of a redirect is one that the player allows")
     func redirect() async throws {
         let folder = try ScratchFolder()
         let upstream = MemoryUpstream(["/stream": .pattern(400_000, contentType: "application/vnd.apple.mpegurl")])

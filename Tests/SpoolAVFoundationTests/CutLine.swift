@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An origin whose connection can be cut, or that responds with 404 to a number of requests.
+/// An origin whose connection can be cut, and that can respond to a number of requests with 404.
 final class CutLine: Upstream {
     private struct State {
         var isCut = false
@@ -17,7 +17,7 @@ final class CutLine: Upstream {
 
     init(_ upstream: MemoryUpstream) { self.upstream = upstream }
 
-    /// Waits until `count` requests have failed because of the cut connection. Supports one caller.
+    /// Waits until `count` requests have failed because of the cut connection. Only one task may call this method.
     func waitForFailures(_ count: Int) async {
         for await failures in failed where failures >= count { return }
     }
@@ -31,7 +31,7 @@ final class CutLine: Upstream {
     /// The number of requests that failed because of the cut connection.
     var failures: Int { state.withLock { $0.failures } }
 
-    /// The number of further requests that get a 404.
+    /// The number of subsequent requests that get a 404.
     var refusals: Int {
         get { state.withLock { $0.refusals } }
         set { state.withLock { $0.refusals = newValue } }

@@ -1,9 +1,9 @@
 import Foundation
 
 extension Data {
-    /// Returns the first position at which both differ, counted from their first bytes, or `nil` if they are equal.
+    /// Returns the first position at which the two differ, counted from their first bytes; `nil` if they are equal.
     ///
-    /// Use it in `#expect`, which would take minutes to describe the difference between large collections.
+    /// Use this method in `#expect`, which would otherwise take minutes to describe how large collections differ.
     func mismatch(with other: Data) -> Int? {
         if self == other { return nil }
         let common = Swift.min(count, other.count)

@@ -12,7 +12,7 @@ struct DeliveryPaceTests {
     private static let length: Int64 = 24 << 20
 
     @Test(
-        "E78: a burst is delivered immediately, then four times the media's rate; idle time restores at most one burst")
+        "E78: after a burst, bytes are delivered at four times the media's rate; idle time restores at most one burst")
     func pace() {
         var pace = DeliveryPace()
         // The bit rate of the media is 1 MB/s, so the pace is 4 MB/s, with a burst of 20 s.
@@ -63,7 +63,7 @@ struct DeliveryPaceTests {
         let all = driver.requestData(offset: 0, knownLength: Self.length)
         try await clock.waitForSleepers(1)
         #expect(all.data.count >= 4 << 20 && all.data.count <= (4 << 20) + (128 << 10))
-        // After 250 ms, the bytes for 250 ms are delivered.
+        // When 250 ms have passed, the bytes for this time are delivered.
         clock.advance(by: .milliseconds(250))
         _ = await all.delivered(atLeast: 6 << 20)
         try await clock.waitForSleepers(1)

@@ -14,7 +14,7 @@ final class GuardedUpstream: Upstream {
     /// The number of requests with a token that was not accepted.
     var refusals: Int { state.withLock { $0.refused } }
 
-    /// Accepts this token from now on.
+    /// Accepts only this token from now on.
     func accept(_ token: Int) { state.withLock { $0.valid = "\(token)" } }
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {

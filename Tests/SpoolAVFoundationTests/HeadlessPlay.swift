@@ -26,7 +26,7 @@ import Foundation
     let item: AVPlayerItem
     let player: AVPlayer
 
-    /// - Parameter speed: The playback speed. `nil` plays as fast as media can be decoded.
+    /// - Parameter speed: The playback speed; `nil` to play as fast as media can be decoded.
     init(_ item: AVPlayerItem, speed: Double? = nil) {
         self.item = item
         player = AVPlayer()
@@ -43,7 +43,7 @@ import Foundation
         await player.seek(to: CMTime(seconds: seconds, preferredTimescale: 600))
     }
 
-    /// Plays to the end or to a failure. Returns `true` for the end.
+    /// Plays until the end or a failure. Returns whether playback reached the end.
     func playToEnd() async -> Bool {
         guard item.status != .failed else { return false }
         let ends: [Notification.Name] = [.AVPlayerItemDidPlayToEndTime, .AVPlayerItemFailedToPlayToEndTime]

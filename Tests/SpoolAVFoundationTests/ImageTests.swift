@@ -71,7 +71,7 @@ struct ImageTests {
         await origin.stop()
     }
 
-    @Test("A video at an HTTP URL yields the same images without a cache")
+    @Test("Without a cache, a video at an HTTP URL yields the same images")
     func plain() async throws {
         let file = try await SampleMedia.mp4.file(seconds: 12)
         let resource = OriginResource(.file(file), contentType: SampleMedia.mp4.mediaType)

@@ -140,7 +140,7 @@ struct ItemRecoveryTests {
         #expect(actions == [10: .seekInPlace, 60: .freshItem])
     }
 
-    @Test("Nothing is done while bytes are received, the player waits for the network, or playback is paused")
+    @Test("No action is taken while bytes are received, the player waits for the network, or playback is paused")
     func leftAlone() {
         var recovery = ItemRecovery()
         for second in 0..<60 {
@@ -163,7 +163,7 @@ struct ItemRecoveryTests {
             var delivered: Int64 = 0
             var actions: [ItemRecovery.Action] = []
             for second in 0..<90 {
-                // Seeks in place by other code also deliver bytes.
+                // Seeks in place that other code makes also cause bytes to be delivered.
                 if second % 10 == 1 { delivered += 1000 }
                 guard let action = recovery.check(at(Double(second), .ready, time: time, delivered: delivered)) else {
                     continue
@@ -175,14 +175,14 @@ struct ItemRecoveryTests {
         }
     }
 
-    @Test("A long network loss uses up no attempts for other failures, and bytes without playback restore none")
+    @Test("A long network loss does not use up attempts for other failures; bytes without playback restore none")
     func counts() {
         var recovery = ItemRecovery()
         for second in 0..<300 { _ = recovery.check(at(Double(second), .failed(.network))) }
         var actions: [ItemRecovery.Action] = []
         for second in 300..<600 {
             let now = Double(second)
-            // Each item receives bytes for several seconds, and fails.
+            // Each item receives bytes for several seconds, and then fails.
             let item: Snapshot.Item = second % 40 < 7 ? .ready : .failed(.other)
             let isPlain = actions.contains(.plainItem)
             let action = recovery.check(

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Tests of all orders of inputs, checked by a model that knows only the guarantees.
+/// Tests with inputs in all orders, checked by a model that contains only the guarantees.
 @Suite("State machine of a loading request, with inputs in all orders")
 struct LoadingRequestExhaustiveTests {
     typealias Machine = LoadingRequest.StateMachine
@@ -36,7 +36,7 @@ struct LoadingRequestExhaustiveTests {
             } + [.cancel, .suspend, .resume]
     }
 
-    /// The events that the player and the cache have seen of one request.
+    /// The events of one request that the player and the cache have observed.
     struct Watch: Hashable {
         var isFilled = false
         var isOver = false
@@ -84,8 +84,8 @@ struct LoadingRequestExhaustiveTests {
             frontier = next
         }
         #expect(seen.count > 3)
-        // Checks that the machine reaches its end states. Otherwise, a machine that takes no action would pass the
-        // test.
+        // Checks that the machine reaches its end states. Otherwise, a machine that does not take any action would pass
+        // the test.
         #expect(ends.isSuperset(of: [.finish, .fail, .redirect]))
         if requested.start != nil { #expect(ends.contains(.failIncomplete)) }
     }
@@ -136,7 +136,7 @@ struct LoadingRequestExhaustiveTests {
         #expect(!node.watch.isOver || !node.watch.isReading, "a reader is left behind: \(note)")
         #expect(!node.watch.isResting || !node.watch.isReading, note)
         // A request that has content information and is neither suspended nor over is being read, or will be read
-        // later. No request waits forever.
+        // later. Therefore, a request never waits forever.
         if node.machine.state == .responding, !node.watch.isResting {
             #expect(node.watch.isReading || node.watch.isLost, note)
         }

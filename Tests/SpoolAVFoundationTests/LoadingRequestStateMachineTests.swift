@@ -16,7 +16,7 @@ struct LoadingRequestStateMachineTests {
     // MARK: The requested data
 
     @Test(
-        "D42: the two probe bytes count as requested data only if the probe is to be delivered",
+        "D42: the two probe bytes count as requested data only if probes receive their bytes",
         arguments: [false, true])
     func probe(isDelivered: Bool) {
         func start(_ information: Bool, _ length: Int, toEnd: Bool = false) -> Int64? {

@@ -6,10 +6,10 @@ import Foundation
 
 /// A replay of a trace. It sends the requests to an asset's loader in the order of the trace, without the delays.
 ///
-/// A request is cancelled once the number of bytes in the trace has been delivered. The events of different requests
-/// keep their order.
+/// A request is cancelled once the number of bytes recorded in the trace has been delivered. The order of events of
+/// different requests is the same as in the trace.
 struct LoadingTraceReplay {
-    /// A request of the replay, with the corresponding request of the trace.
+    /// A request in the replay, with the corresponding request in the trace.
     struct Sent {
         let requested: LoadingTrace.Requested
         let request: ResourceLoaderDriver.Request
@@ -17,7 +17,7 @@ struct LoadingTraceReplay {
 
     let trace: LoadingTrace
 
-    /// Replays the trace, and waits for the end of each request that ends in it.
+    /// Replays the trace, and waits for the end of each request that ends in the trace.
     ///
     /// - Returns: The requests by their number in the trace.
     func run(on asset: AVURLAsset) async -> [Int: Sent] {
@@ -76,15 +76,15 @@ extension LoadingTrace {
 }
 
 extension LoadingTrace.Requested {
-    /// The request for type and length, which requests two bytes.
+    /// The request for type and length, which also requests two bytes.
     static let probe = LoadingTrace.Requested(information: true, offset: 0, length: 2, toEnd: false)
 
-    /// A request for a range.
+    /// Returns a request for a range.
     static func bytes(_ range: Range<Int64>) -> LoadingTrace.Requested {
         LoadingTrace.Requested(information: false, offset: range.lowerBound, length: Int64(range.count), toEnd: false)
     }
 
-    /// A request for everything from an offset on.
+    /// Returns a request for all bytes from an offset to the end.
     static func rest(from offset: Int64, of length: Int64, information: Bool = false) -> LoadingTrace.Requested {
         LoadingTrace.Requested(information: information, offset: offset, length: length - offset, toEnd: true)
     }

@@ -82,18 +82,18 @@ struct LoadingTraceTests {
     }
 
     @Test(
-        "E370: a documented sequence of requests delivers correct bytes, also from the cache",
+        "E370: a documented sequence of requests delivers correct bytes, from the origin and from the cache",
         arguments: Described.allCases)
     func described(_ sequence: Described) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let recorded = try await replay(sequence.trace, in: cache)
         #expect(recorded.requests == sequence.trace.requests)
-        // The second replay reads stored bytes, whose order differs from the order in which they were received.
+        // The second replay reads stored bytes, in an order that differs from that of their receipt.
         _ = try await replay(sequence.trace, in: cache)
         await cache.close()
     }
 
-    @Test("E371: a recorded trace survives encoding as JSON, and its replay records the same requests and outcomes")
+    @Test("E371: a recorded trace can be encoded as JSON, and its replay records the same requests and outcomes")
     func roundTrip() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let recorded = try await replay(Described.zhgChgLi.trace, in: cache)
@@ -112,7 +112,7 @@ struct LoadingTraceTests {
         await cache.close()
     }
 
-    @Test("E371: a loader records nothing until its trace is started")
+    @Test("E371: a loader does not record events until its trace is started")
     func offByDefault() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)

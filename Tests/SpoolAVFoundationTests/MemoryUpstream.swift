@@ -45,10 +45,10 @@ final class MemoryUpstream: Upstream {
     private let files: [String: File]
     private let state = Mutex(State())
 
-    /// Creates an origin with the files of each path. Other paths respond with 404.
+    /// Creates an origin with one file at each path. The response for other paths is 404.
     init(_ files: [String: File]) { self.files = files }
 
-    /// Holds the bytes of a path from `offset` on, until this function is called with a higher offset.
+    /// Holds the bytes of a path that follow `offset`, until this function is called with a higher offset.
     func hold(_ path: String = "/song.mp3", from offset: Int64) {
         let (waiters, watchers) = state.withLock { state in
             state.limits[path] = offset
@@ -64,7 +64,7 @@ final class MemoryUpstream: Upstream {
         state.withLock { $0.asked.filter { $0.path == path }.map(\.range) }
     }
 
-    /// Returns the number of bytes of a path that were sent.
+    /// Returns the number of bytes that were sent for a path.
     func sent(_ path: String = "/song.mp3") -> Int64 { state.withLock { $0.sent[path, default: 0] } }
 
     /// Waits until a transfer waits for held bytes.
@@ -184,7 +184,7 @@ final class MemoryUpstream: Upstream {
         state.withLock { $0.waiters.removeValue(forKey: id) }?.continuation.resume(throwing: CancellationError())
     }
 
-    // MARK: Watching
+    // MARK: Observation
 
     @discardableResult
     private func change<R: Sendable>(_ body: @Sendable (inout State) -> R) -> R {

@@ -1,4 +1,4 @@
-// This file has the imports of an app, and no others. The main purpose of the test is that it compiles.
+// This file contains only the imports of an app. The main purpose of the test is to check that the file compiles.
 import SpoolAVFoundation
 import Testing
 

@@ -12,7 +12,7 @@ struct PlaybackOrderTests {
         return order
     }
 
-    /// Returns the entries that play automatically from the current entry on, at most `limit`.
+    /// Returns the entries that play automatically, starting with the current one. There are at most `limit`.
     private func course(_ order: PlaybackOrder, _ limit: Int = 10) -> [Int] {
         var order = order
         var course: [Int] = []
@@ -33,11 +33,11 @@ struct PlaybackOrderTests {
         #expect(order.neighbor(-1) == 3 && order.neighbor(4) == 2)
         order.repeatMode = .one
         #expect(course(order, 3) == [1, 1, 1])
-        // If a user skips to the next entry, the queue does not move past its end.
+        // If the user skips an entry, the queue advances despite `.one`, but does not move past its end.
         #expect(order.neighbor(1) == 2 && order.neighbor(3) == nil && order.neighbor(-1) == nil)
     }
 
-    @Test("The upcoming entries include each other entry once, past the end only if all entries repeat")
+    @Test("The upcoming entries contain each other entry once, and continue past the end only if all entries repeat")
     func upcoming() {
         var order = order(4)
         order.jump(to: 3)
@@ -47,7 +47,7 @@ struct PlaybackOrderTests {
         #expect(PlaybackOrder().upcoming(3) == [] && PlaybackOrder().following == nil)
     }
 
-    @Test("After the current entry is removed, the next remaining entry is current, or the last one")
+    @Test("After the current entry is removed, the next remaining entry is current; if there is none, the last one is")
     func removal() {
         var order = order(5)
         order.jump(to: 3)

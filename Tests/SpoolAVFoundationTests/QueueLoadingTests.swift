@@ -60,13 +60,13 @@ struct QueueLoadingTests {
         }
         #expect(end == .AVPlayerItemDidPlayToEndTime)
         // The previous item's loading was suspended by the queue's observer, and the player was not informed. A player
-        // with the hostile pattern also requests the end of the file, which is so short that it may still be received.
+        // with the hostile pattern also requests the end of the file. That request is so short that it may continue.
         await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
         #expect(previous.requestLog.first { $0.id == open?.id } == open)
         #expect(previous.contractViolations == [])
 
-        // Suspended requests resume when their item returns. All bytes are received before playback, whose end would
-        // suspend the requests again.
+        // Suspended requests resume when their item returns. All bytes are received before playback starts, because the
+        // end of playback would suspend the requests again.
         upstream.hold(from: .max)
         player.pause()
         player.insert(items[0], after: nil)

@@ -31,7 +31,7 @@ struct RealMediaTests {
         }
     }
 
-    /// Makes requests small, so that a seek leaves missing ranges in media of a few hundred kilobytes.
+    /// Makes requests so small that a seek leaves missing ranges in media of a few hundred kilobytes.
     private func small(_ configuration: inout MediaCache.Configuration) {
         configuration.readAhead.initialRequestSize = 64 << 10
         configuration.readAhead.maximumRequestSize = 256 << 10
@@ -138,7 +138,7 @@ struct RealMediaTests {
             let cache = try await folder.cache(HTTPUpstream.standard())
             let asset = CachingURLAsset(caching: url, in: cache)
             asset.resourceLoader.playerPattern = pattern
-            // The player computes the duration of an MP3 file from its length, which is known when all bytes are
+            // The player computes the duration of an MP3 file from its length, which is not known until all bytes are
             // received.
             await expectPlays(
                 asset, seeks: [9, 3, 0], knowsDuration: media != .mp3 || play == "second play", "\(play)")
@@ -176,7 +176,7 @@ struct RealMediaTests {
         await cache.close()
     }
 
-    @Test("D48: a file plays through the same initializer without a loader")
+    @Test("D48: the same initializer plays a local file without a loader")
     func file() async throws {
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
         let item = AVPlayerItem(caching: try await SampleMedia.mp3.file(seconds: Self.seconds), in: cache)

@@ -17,11 +17,11 @@ struct RenewalTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    /// A delegate that passes requests on to a caching loader, and records the responses.
+    /// A delegate that passes requests to a caching loader, and records the responses.
     private final class Watching: NSObject, AVAssetResourceLoaderDelegate, Sendable {
         let loader: CachingResourceLoader
         private let asRenewal: Bool
-        /// Unsafe: the requests are created and read only on the loader's queue, which `isOnDemand` uses too.
+        /// This is safe: the requests are created and read only on the loader's queue, which `isOnDemand` also uses.
         nonisolated(unsafe) private var requests: [AVAssetResourceLoadingRequest] = []
 
         init(_ loader: CachingResourceLoader, asRenewal: Bool = false) {
@@ -49,7 +49,8 @@ struct RenewalTests {
             guard asRenewal, let url = loadingRequest.request.url else {
                 return loader.resourceLoader(resourceLoader, shouldWaitForLoadingOfRequestedResource: loadingRequest)
             }
-            // The player of AVFoundation for Linux sends no renewals. This test converts its request into a renewal.
+            // The player in AVFoundation for Linux does not send renewals. This delegate converts the player's request
+            // into a renewal.
             let renewal = AVAssetResourceRenewalRequest(record: loadingRequest.record, url: url)
             return loader.resourceLoader(resourceLoader, shouldWaitForRenewalOfRequestedResource: renewal)
         }
@@ -71,7 +72,7 @@ struct RenewalTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let media = cache.media(for: address())
         _ = try await media.contentInformation()
-        // The last block is short. The first pass stores all blocks but this one, and the second pass stores it.
+        // The last block is short. The first pass stores all blocks except this one, which the second pass stores.
         for bytes in [Self.length - 70_000, Self.length] {
             for try await _ in media.reader(.bytes(0..<bytes)) {}
             await media.waitUntilIdle()
@@ -106,7 +107,7 @@ struct RenewalTests {
     }
 
     @Test(
-        "E264: a request that fails has an empty content type, or an allowed one", arguments: [nil, "public.mp3"])
+        "E264: the content type of a request that fails is empty or allowed", arguments: [nil, "public.mp3"])
     func failedContentType(allowed: String?) async throws {
         let cache = try await folder.cache(MemoryUpstream([:]), cuttingAtOnce)
         let (watching, asset) = try watched(cache)

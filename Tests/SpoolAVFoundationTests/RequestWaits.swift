@@ -2,14 +2,14 @@
 import AVFoundation
 import Foundation
 
-/// The driver's waits, which also end on cancellation. A test that exceeds its time limit fails instead of hanging.
+/// Waits of the driver that also end on cancellation. A test that exceeds its time limit thus fails instead of hanging.
 extension ResourceLoaderDriver.Request {
-    /// Returns the outcome of the request, or `nil` if the test was cancelled first.
+    /// Returns the outcome of the request; `nil` if the test was cancelled first.
     func ending() async -> Outcome? {
         await cancellable { await $0.outcome() }
     }
 
-    /// Returns the delivered bytes when they are at least `count`, the request has ended, or the test was cancelled.
+    /// Returns the delivered bytes once there are at least `count`, the request has ended, or the test was cancelled.
     func delivered(atLeast count: Int) async -> Data {
         await cancellable { await $0.bytes(atLeast: count) } ?? data
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("State machine of the stall recovery")
+@Suite("State machine of stall recovery")
 struct StallRecoveryStateMachineTests {
     typealias Machine = StallRecovery.StateMachine
     typealias Snapshot = Machine.Snapshot
@@ -45,7 +45,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true)) == [.wait(rate: 1)])
         for second in 1...30 {
             let actions = machine.handle(.tick, now(.waiting, rate: 1, dry: true))
-            // A seek in place makes a player that has stopped its requests send them again.
+            // A seek in place makes a player that has stopped sending requests send them again.
             #expect(actions == (second % Machine.patience == 0 ? [.seekInPlace, .play(rate: 1)] : []))
         }
         #expect(machine.handle(.bytesReceived, now(.waiting, rate: 1, dry: true)) == [.play(rate: 1)])
@@ -81,7 +81,7 @@ struct StallRecoveryStateMachineTests {
     }
 
     @Test(
-        "E77: a notification shows that a pause, apparently by the app, is a stall, unless it follows an interruption")
+        "E77: a notification shows that an apparent pause by the app is a stall, unless it follows an interruption")
     func lateAnnouncement() {
         var machine = playing(1.5)
         #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0)) == [])
@@ -102,7 +102,7 @@ struct StallRecoveryStateMachineTests {
         #expect(first.state == .paused)
     }
 
-    @Test("An item that replaces a stalled item ends the wait and is expected to play")
+    @Test("If an item replaces a stalled one, the wait ends and the new item is expected to play")
     func items() {
         var machine = playing(1.5)
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))

@@ -20,7 +20,7 @@ struct StallRecoveryTests {
         MemoryUpstream(["/song.mp3": .init(try await SampleMedia.mp3.bytes(seconds: 60))])
     }
 
-    /// Plays at a rate up to the held bytes, and waits for the stall.
+    /// Plays at a rate until the held bytes are reached, and waits for the stall.
     private func stalled(
         _ cache: MediaCache, _ pattern: Pattern, rate: Float
     ) async -> (HeadlessPlay, StallRecovery) {
@@ -104,7 +104,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    /// Weak references to the objects of a playback whose last reference was released.
+    /// Weak references to the objects of a playback after its last strong reference was released.
     private final class Remains {
         weak var player: AVPlayer?
         weak var asset: CachingURLAsset?
@@ -133,13 +133,14 @@ struct StallRecoveryTests {
             while !recovery.isWaiting {
                 guard await Listening.first(of: [AVPlayer.rateDidChangeNotification], play.player) != nil else { break }
             }
-            // The player still exists here. Without it, a notification from any other player may release the recovery.
+            // The player still exists here. Once it is released, a notification from any other player may release the
+            // recovery.
             try await clock.waitForSleepers(1)
             #expect(recovery.isWaiting)
         }
         try await play()
-        // Pending events of the playback may retain the objects for a moment. A tick that finds the objects would be
-        // the last one.
+        // Pending events of the playback may retain the objects for a moment. The clock must not tick before they are
+        // released.
         while remains.player != nil || remains.asset != nil, !Task.isCancelled { await Task.yield() }
         clock.advance(by: .seconds(1))
         while remains.recovery != nil, !Task.isCancelled { await Task.yield() }
@@ -171,7 +172,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: a new item replaces an item that timed out, and resumes at the same time and rate")
+    @Test("E77: an item that timed out is replaced by a new one, which resumes at the same time and rate")
     func freshItem() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)

@@ -10,7 +10,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Tests of each form of HLS in the player of AVFoundation for Linux, through a server that starts automatically.
+/// Tests of each form of HLS in the player from AVFoundation for Linux, through a server that starts automatically.
 @Suite("HLS in an app", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct StreamFormTests {
@@ -106,7 +106,7 @@ struct StreamFormTests {
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
             origin.set("/media.m3u8", Self.live(whole, upTo: end))
-            // A player does not have to reload a playlist that has ended.
+            // Players need not reload a playlist after it has ended.
             guard end < 6 else { break }
             try await origin.log.wait { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }
@@ -148,7 +148,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: a stream that consists of one file waits for each part that is not stored, even if its headers are stored")
+        "N5: a stream in a single file waits for each part that is not stored, even if the header fields are stored")
     func outageOfParts() async throws {
         let stage = try await StreamStage(.byteRanges, in: folder)
         stage.origin.update("/media.m4s") { $0.rules = [.from(3, .reset(after: nil))] }
@@ -163,7 +163,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: if the origin fails at the start, the stream waits for it and never bypasses the cache",
+        "N5: if the origin fails at the start, the stream waits for the origin and never bypasses the cache",
         arguments: [OriginBehavior.reset(after: nil), .status(503), .truncate(after: 50)])
     func outageAtStart(fault: OriginBehavior) async throws {
         let stage = try await StreamStage(in: folder)
@@ -322,7 +322,7 @@ struct StreamFormTests {
         let song = try await SampleMedia.mp3.file(seconds: 12)
         origin.set("/song.mp3", OriginResource(.file(song), contentType: "audio/mpeg"))
         player.load([MediaSource(url: origin.url("/song.mp3")), MediaSource(url: stage.url)])
-        // Nothing plays yet, so these requests are a preload.
+        // Playback has not started, so these requests belong to a preload.
         try await origin.log.wait { exchanges in exchanges.contains { $0.path == "/media1.ts" && $0.isOver } }
         #expect(origin.log.exchanges("/media3.ts").isEmpty)
         player.play()

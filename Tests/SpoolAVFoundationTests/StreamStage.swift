@@ -18,7 +18,7 @@ import Testing
     let player: CachingPlayer
 
     /// - Parameters:
-    ///   - speed: The playback speed. `nil` plays as fast as media can be decoded.
+    ///   - speed: The playback speed; `nil` to play as fast as media can be decoded.
     ///   - change: Changes the origin's resources.
     init(
         _ form: HLSSample.Form = .ts, in folder: ScratchFolder, speed: Double? = nil,
@@ -53,7 +53,7 @@ import Testing
         #expect(player.currentTime > 11)
     }
 
-    /// Expects that no byte of a segment was sent twice.
+    /// Expects that each byte of a segment was sent at most once.
     func expectOnce() {
         for path in Set(origin.log.exchanges.map(\.path)) where path.hasSuffix(".ts") || path.hasSuffix(".m4s") {
             let sent = origin.log.exchanges(path).filter { ($0.status ?? 0) < 300 }.reduce(0) { $0 + $1.bytesSent }

@@ -9,11 +9,11 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Tests of HLS in the player of AVFoundation for Linux, through a server that the app starts.
+/// Tests of HLS in the player from AVFoundation for Linux, through a server that the app starts.
 @Suite("HLS through a server", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct StreamTests {
-    /// Returns a stream of two segments of real media, whose origin requires a token.
+    /// Returns a stream that consists of two segments of real media. Its origin requires a token.
     private func resources(type: String = "application/vnd.apple.mpegurl") async throws -> [String: OriginResource] {
         let rules: [OriginRule] = [.always(.requiresField("Authorization", "Bearer 1", else: 401))]
         let segment = try await SampleMedia.ts.file(seconds: 4)
@@ -57,8 +57,8 @@ struct StreamTests {
             let asset = try #require(item.asset as? CachingURLAsset)
             #expect(asset.server === server && asset.loader == nil && asset.originalURL == url)
             #expect(asset.url.port == server.port)
-            // Playback is slower than decoding, because the timestamps restart at the discontinuity, and the test must
-            // observe that.
+            // Playback must not be as fast as decoding, so that the test observes that the timestamps restart at the
+            // discontinuity.
             let play = HeadlessPlay(item, speed: 10)
             await play.load()
             #expect(play.item.status == .readyToPlay)
@@ -124,7 +124,7 @@ struct StreamTests {
         let item = AVPlayerItem(caching: source, in: cache, server: server)
         let asset = try #require(item.cachingAsset)
         let ending = await ResourceLoaderDriver(asset).requestContentInformation().ending()
-        // AVFoundation for Linux follows no redirect, and reports this error.
+        // AVFoundation for Linux does not follow redirects, and reports this error.
         guard case .failed(let error) = ending else { return #expect(Bool(false), "the request ended in another way") }
         let url = (error as NSError).userInfo[NSURLErrorFailingURLErrorKey] as? URL
         #expect(url != nil && url == server.url(for: source))

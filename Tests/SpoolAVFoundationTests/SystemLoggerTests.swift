@@ -1,5 +1,5 @@
-// This file has the imports of a typical file of an app. The main purpose of the test is that it compiles. If
-// SpoolAVFoundation exported swift-log, `Logger` would be ambiguous here.
+// This file contains the imports of a typical file in an app. The main purpose of the test is to check that it
+// compiles. If SpoolAVFoundation exported swift-log, `Logger` would be ambiguous here.
 import SpoolAVFoundation
 import Testing
 
