@@ -54,7 +54,7 @@ struct AdversarialMediaTests {
             await playing.item.waitUntilReleased()
         }
         #expect(!canary.wasOpened && !canary.wasConnected)
-        // Checks that opening the file is detected.
+        // Checks that the test detects an opened file.
         _ = try Data(contentsOf: canary.file)
         #expect(canary.wasOpened)
     }
@@ -95,7 +95,7 @@ private final class Canary {
     deinit {
         close(watch)
         close(socket)
-        // A leftover temporary directory is harmless.
+        // A temporary directory that remains is harmless.
         try? FileManager.default.removeItem(at: folder)
     }
 
@@ -107,7 +107,7 @@ private final class Canary {
         return read(watch, &events, events.count) > 0
     }
 
-    /// Whether a client has connected. The client's request is not served, so it would wait.
+    /// Whether a client has connected. A client that connects does not receive a response, so it would wait.
     var wasConnected: Bool {
         let connection = accept(socket, nil, nil)
         if connection >= 0 { close(connection) }

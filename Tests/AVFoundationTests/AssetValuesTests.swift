@@ -4,7 +4,7 @@ import Testing
 
 /// An asset that fires a signal when it is deallocated.
 ///
-/// `@unchecked` as in the superclass: this class adds only a constant.
+/// The conformance is `@unchecked` like that of the superclass, because this class adds only a constant.
 private final class NotedAsset: AVURLAsset, @unchecked Sendable {
     private let gone: Signal
 
@@ -60,7 +60,7 @@ struct AssetValuesTests {
         #expect(asset.statusOfValue(forKey: "tracks", error: nil) == .loaded)
         #expect(asset.contractViolations == [])
 
-        // The type is AVAsset, like that of an item's asset.
+        // The type is `AVAsset`, like that of an item's asset.
         let song: AVAsset = AVURLAsset(url: try TestMedia.mp3.file)
         let sound = try await song.load(.tracks)
         #expect(sound.map(\.mediaType) == [.audio])
@@ -68,7 +68,7 @@ struct AssetValuesTests {
         #expect(try await song.loadTracks(withMediaType: .video) == [])
     }
 
-    @Test("Tracks do not retain their asset, and loading the tracks of a missing file throws an error")
+    @Test("Tracks do not retain their asset, and loading tracks from a missing file throws an error")
     func noTracks() async throws {
         let file = try TestMedia.mp3.file
         let hasGone = Signal()

@@ -48,7 +48,7 @@ struct FailingImageTests {
     }
 
     @Test(
-        "A truncated file yields only the images that it contains",
+        "A truncated file yields only the images whose frames it contains",
         arguments: [true, false])
     func half(asFile: Bool) async throws {
         let delegate = MemoryDelegate(try TimeMedia.half.bytes, contentType: "public.mpeg-4")
@@ -117,7 +117,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Cancelling a task cancels its image, before the request or while bytes are missing")
+    @Test("Cancelling a task cancels its image, whether before the request or while bytes are missing")
     func cancelledTask() async throws {
         let delegate = SilentDelegate()
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
@@ -158,7 +158,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Cancelling one image does not delay the others")
+    @Test("Cancelling one image does not delay other images")
     func othersGoOn() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let length = Int64(try TimeMedia.mp4.bytes.count)
@@ -206,7 +206,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: times[3]).image) == 30)
     }
 
-    @Test("A sequence that is released early leaves no work behind")
+    @Test("When a sequence is released early, its work ends")
     func sequenceGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let generator = exactGenerator(asset(delegate, delegate.queue))
@@ -247,7 +247,7 @@ struct FailingImageTests {
     }
 }
 
-/// A delegate that reports the whole length, but ends each request at `endsAt`.
+/// A delegate that reports the whole length, but finishes each request at `endsAt`.
 final class ShortDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "ShortDelegate")
     private let bytes: Data

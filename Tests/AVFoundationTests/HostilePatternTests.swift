@@ -24,7 +24,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("E80: several requests are open concurrently, some of them bounded and in the middle of the resource")
+    @Test("E80: several requests are open concurrently, including bounded ones in the middle of the resource")
     func requests() async throws {
         let playing = Playing(try MemoryDelegate(.mp4MoovAtEnd), name: "end.mp4", speed: 20) {
             $0.playerPattern = .hostile

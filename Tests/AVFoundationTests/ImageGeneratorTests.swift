@@ -33,7 +33,7 @@ struct ImageGeneratorTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("If frames are displayed for several seconds, the image is the frame that started before the time")
+    @Test("If frames are displayed for several seconds, the image is the frame that is displayed at the time")
     func slides() async throws {
         let generator = try generator(.slides)
         for (seconds, number) in [(0.5, 0), (1, 10), (4.9, 10), (9.9, 50), (10, 100)] {
@@ -43,7 +43,7 @@ struct ImageGeneratorTests {
         }
     }
 
-    @Test("With tolerance, the image is a key frame within it, or otherwise the frame displayed at the time")
+    @Test("With a tolerance, the image is a key frame within it, or otherwise the frame displayed at the time")
     func tolerance() async throws {
         let generator = try generator(.mp4, exact: false)
         for seconds in [5.0, 5.55, 5.9] {
@@ -175,7 +175,7 @@ struct ImageGeneratorTests {
     func nested() async throws {
         let generator = try generator(.mp4)
         let number = await withCheckedContinuation { continuation in
-            nonisolated(unsafe) let same = generator  // It is used by one thread after another.
+            nonisolated(unsafe) let same = generator  // Only one thread at a time uses the generator.
             generator.generateCGImageAsynchronously(for: time(1)) { _, _, _ in
                 let image = try? same.blockingImage(at: time(2), actualTime: nil)
                 continuation.resume(returning: image.flatMap { try? TimeMedia.number(of: $0) })
@@ -191,7 +191,7 @@ struct ImageGeneratorTests {
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).mp4")
         try FileManager.default.copyItem(at: try TimeMedia.mp4.file, to: file)
-        defer { try? FileManager.default.removeItem(at: file) }  // Otherwise it remains in the temporary directory.
+        defer { try? FileManager.default.removeItem(at: file) }  // If this fails, the file remains.
         for asset in [asset, AVURLAsset(url: file)] {
             let generator = AVAssetImageGenerator(asset: asset)
             generator.requestedTimeToleranceBefore = .zero

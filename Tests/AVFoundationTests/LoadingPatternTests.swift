@@ -46,7 +46,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 100).0 == 10)
     }
 
-    @Test("A request is cancelled when enough bytes are buffered, and a new one starts when few are left")
+    @Test("A request is cancelled when enough bytes are buffered, and a new one starts when few bytes are left")
     func hysteresis() {
         var pattern = opened()
         _ = read(&pattern)
@@ -57,7 +57,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
     }
 
-    @Test("If the bit rate is known, the seconds to buffer determine the limits, which stay within bounds")
+    @Test("If the bit rate is known, the limits follow from the number of seconds to buffer, within bounds")
     func bitRate() {
         var policy = Self.policy
         policy.secondsAhead = 30
@@ -77,7 +77,7 @@ struct LoadingPatternTests {
         #expect(fixed.policy == Self.policy)
     }
 
-    @Test("Late bytes of a cancelled request are buffered until the next request starts")
+    @Test("Late bytes from a cancelled request are buffered until the next request starts")
     func lateBytes() {
         var pattern = opened()
         _ = read(&pattern)
@@ -211,7 +211,7 @@ struct LoadingPatternTests {
     }
 }
 
-/// A random number generator that repeats its numbers for the same seed (SplitMix64).
+/// A random number generator that produces the same numbers for the same seed (SplitMix64).
 struct SeededGenerator: RandomNumberGenerator {
     private var state: UInt64
 

@@ -3,7 +3,8 @@ import Synchronization
 
 /// A well-behaved delegate that delivers bytes from memory in pieces, each on the delegate's queue.
 ///
-/// `@unchecked`: its mutable state is used only on its queue, except for the gate, which has a lock.
+/// The conformance is `@unchecked`, because the mutable state is used only on the queue, except for the gate, which has
+/// a lock.
 final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "MemoryDelegate")
     private let bytes: Data
@@ -83,7 +84,7 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
             if position < held.lowerBound { next = min(next, held.lowerBound) }
         }
         data.respond(with: bytes.subdata(in: Int(position)..<Int(next)))
-        // The request is used only on this queue, which the compiler can't verify.
+        // The request is used only on this queue, but the compiler can't verify that.
         nonisolated(unsafe) let request = request
         queue.async { self.serve(request) }
     }

@@ -1,12 +1,12 @@
 import AVFoundation
 import Synchronization
 
-/// A delegate that accepts no request.
+/// A delegate that does not accept requests.
 final class IdleDelegate: NSObject, AVAssetResourceLoaderDelegate {}
 
 /// A delegate that accepts each request and never responds.
 ///
-/// `@unchecked`: its requests are used only on its queue.
+/// The conformance is `@unchecked`, because the requests are used only on the queue.
 final class SilentDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "SilentDelegate")
     private var requests: [AVAssetResourceLoadingRequest] = []
@@ -66,7 +66,7 @@ final class FailingDelegate: NSObject, AVAssetResourceLoaderDelegate {
     }
 }
 
-/// An event that occurs once, and for which a test can wait.
+/// An event for which a test can wait.
 final class Signal: Sendable {
     private struct State {
         var hasFired = false

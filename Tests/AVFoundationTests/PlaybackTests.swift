@@ -76,7 +76,7 @@ struct PlaybackTests {
         #expect(abs(playing.item.currentTime().seconds - 8) < 1)
     }
 
-    @Test("At least one of two concurrent seeks finishes, and playback reaches the end")
+    @Test("If two seeks are concurrent, at least one of them finishes, and playback reaches the end")
     func replacedSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3))
         await playing.load()
@@ -161,7 +161,7 @@ struct PlaybackTests {
         #expect(playing.player.rate == 1)
     }
 
-    @Test("An end that is reached just before a seek does not stop playback")
+    @Test("Playback continues after a seek that starts just before the end is reported")
     func endBeforeSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
         await playing.load()

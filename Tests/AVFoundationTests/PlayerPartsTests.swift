@@ -35,7 +35,7 @@ struct PlayerPartsTests {
         #expect(tracker.pending == nil)
     }
 
-    @Test("A later seek replaces an earlier one, and a rejected seek is removed")
+    @Test("A later seek replaces an earlier seek, and a rejected seek is removed")
     func seekReplaced() {
         var tracker = SeekTracker()
         _ = tracker.sent(1)
@@ -74,7 +74,7 @@ struct PlayerPartsTests {
         #expect(value("user-agent", shown) == "Spool/1" && shown.speed(rate: 1.5) == 1.5)
     }
 
-    @Test("libavformat logs nothing to standard error, even after the first handle is destroyed")
+    @Test("libavformat does not log to standard error, even after the first handle is destroyed")
     func quiet() throws {
         let first = try #require(MPVHandle(options: []))
         let second = try #require(MPVHandle(options: []))

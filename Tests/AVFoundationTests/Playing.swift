@@ -40,7 +40,7 @@ struct Playing {
         await news(of: .AVPlayerItemStatusDidChange) { player.replaceCurrentItem(with: item) }
     }
 
-    /// Plays to the end or to a failure. Returns `true` for the end.
+    /// Plays until the end or a failure. Returns whether playback reached the end.
     func playToEnd() async -> Bool {
         await end { player.play() }
     }
@@ -51,7 +51,8 @@ struct Playing {
         return await Listening.first(of: ends, item, action) == .AVPlayerItemDidPlayToEndTime
     }
 
-    /// Loads media of more than ten seconds, seeks back and forth, and plays to the end without violating the contract.
+    /// Loads media longer than ten seconds, seeks back and forth, plays to the end, and checks that the contract is not
+    /// violated.
     func checkSeeks() async {
         await load()
         for target in [9.0, 2.0, 6.5, 0.0, 10.0] {

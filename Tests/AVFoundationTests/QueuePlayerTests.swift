@@ -5,7 +5,7 @@ import Testing
 @Suite("AVQueuePlayer", .timeLimit(.minutes(10)))
 @MainActor
 struct QueuePlayerTests {
-    @Test("D47: items play in order; the next one is loaded shortly before its turn, and no request is cancelled")
+    @Test("D47: items play in order; the next item is loaded shortly before its turn, and requests are not cancelled")
     func playsQueue() async throws {
         let delegates = try [MemoryDelegate(.mp3), MemoryDelegate(.mp4)]
         let assets = delegates.map { delegate in

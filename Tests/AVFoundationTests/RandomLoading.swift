@@ -14,16 +14,18 @@ struct RandomLoading {
     var steps: Int
     /// The average number of steps between seeks.
     var stepsPerSeek: Int
-    /// The number of steps that read. The other steps deliver bytes.
+    /// The average number of reads between seeks. The other steps deliver bytes.
     var reads: Int
 
     private static let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
 
-    /// Runs the steps of `seed`. Each byte must be the resource's, and a read may end only at the resource's end.
+    /// Runs the steps of `seed`. Each byte must equal that of the resource, and a read may end only at the end of the
+    /// resource.
     ///
     /// - Parameters:
-    ///   - checkWait: Called when a read has to wait, with the open requests and whether the read has made a request.
-    ///   - check: Called after each step.
+    ///   - checkWait: A closure that is called when a read has to wait. Its arguments are the open requests and whether
+    ///     the read has made a request.
+    ///   - check: A closure that is called after each step.
     func run<Pattern: RequestPattern>(
         _ pattern: inout Pattern, seed: UInt64, checkWait: (Open, Bool) -> Void = { _, _ in },
         check: (Pattern, Open) -> Void = { _, _ in }

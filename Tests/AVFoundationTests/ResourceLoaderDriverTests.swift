@@ -4,7 +4,7 @@ import Testing
 
 /// A delegate that handles each request as a test specifies.
 ///
-/// `@unchecked`: its stored requests are used only on its queue.
+/// The conformance is `@unchecked`, because the stored requests are used only on the queue.
 private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "ScriptedDelegate")
     private let response: @Sendable (AVAssetResourceLoadingRequest) -> Void
@@ -132,7 +132,7 @@ struct ResourceLoaderDriverTests {
         #expect(asset.requestLog.first?.isCancelled == true)
     }
 
-    @Test("B25: requests run concurrently, and one is cancelled after the next one has started")
+    @Test("B25: requests run concurrently, and a request can be cancelled after the next one has started")
     func sideBySide() async {
         let delegate = ScriptedDelegate { request in
             request.contentInformationRequest?.contentType = "public.mp3"

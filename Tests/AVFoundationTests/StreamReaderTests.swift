@@ -21,7 +21,7 @@ struct StreamReaderTests {
         #expect(asset.requestLog.isEmpty)
     }
 
-    @Test("The previous playback of an item reads nothing after the next one has opened the stream")
+    @Test("An item's previous playback does not read the stream after the next playback has opened it")
     func previous() throws {
         let bytes = try TestMedia.mp3.bytes
         let delegate = MemoryDelegate(bytes, contentType: "public.mp3")

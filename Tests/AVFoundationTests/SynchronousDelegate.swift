@@ -2,13 +2,13 @@ import AVFoundation
 
 /// A delegate that delivers all requested bytes before it returns, as if it had the bytes on disk.
 ///
-/// It finishes before it can be informed of a cancellation.
+/// A request is finished before the delegate can be informed of its cancellation.
 final class SynchronousDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "SynchronousDelegate")
     private let bytes: Data
     private let contentType: String
     private let answersProbe: Bool
-    /// The offset at which a longer request is finished early, without an error.
+    /// The offset at which requests for more bytes are finished early, without an error.
     private let stopsAt: Int64
 
     init(_ media: TestMedia, answersProbe: Bool = false, stopsAt: Int64 = .max) throws {

@@ -33,7 +33,8 @@ enum TestMedia: String, CaseIterable {
 
     /// Returns a directory of media, which is created once and reused by later runs.
     ///
-    /// It is created under another name and moved when it is complete. Change its name when its contents change.
+    /// The directory is created under another name and moved when it is complete. If its contents change, change its
+    /// name.
     static func folder(_ name: String, _ fill: (URL) throws -> Void) -> Result<URL, any Error> {
         Result {
             let files = FileManager.default

@@ -3,18 +3,19 @@ import Foundation
 
 /// Videos whose frames show their number as a gray value, created by ffmpeg.
 ///
-/// They have 10 frames per second for 12 s, and a key frame at each second. The gray value is twice the number of the
-/// frame.
+/// Each video contains 10 frames per second for 12 s, with a key frame every second. The gray value is twice the number
+/// of the frame.
 enum TimeMedia: String, CaseIterable {
     case mp4 = "time.mp4"
     case mkv = "time.mkv"
     /// A file without an index.
     case ts = "time.ts"
-    /// Only the frames 0, 10, 50 and 100, each displayed until the next one.
+    /// A file that contains only frames 0, 10, 50 and 100. Each is displayed until the next one.
     case slides = "slides.mp4"
     /// A video that is displayed rotated by 90 degrees. The stored size is 160 by 120.
     case turned = "turned.mp4"
-    /// A video whose pixels are wider than high. The stored size is 160 by 120, and the display size is 320 by 120.
+    /// A video whose pixels are wider than they are high. The stored size is 160 by 120, and the display size is 320 by
+    /// 120.
     case wide = "wide.mp4"
     /// The first half of the file.
     case half = "half.mp4"
@@ -27,7 +28,7 @@ enum TimeMedia: String, CaseIterable {
 
     var file: URL { get throws { try Self.folder.get().appendingPathComponent(rawValue) } }
 
-    /// Returns the number of the frame that an image shows, which is read from its center.
+    /// Returns the number of the frame that an image shows. The number is read from the pixel in the center.
     static func number(of image: CGImage) throws -> Int {
         guard let data = image.dataProvider?.data else { throw NoPixels() }
         let place = data.startIndex + image.height / 2 * image.bytesPerRow + image.width / 2 * 4

@@ -21,7 +21,7 @@ struct TimeRangesTests {
     func ranges(media: TestMedia, pattern: Pattern) async throws {
         let delegate = try MemoryDelegate(media)
         let length = Int64(try media.bytes.count)
-        // The last third of the bytes is held.
+        // The delegate holds the last third of the bytes.
         delegate.holdBack(length * 2 / 3..<length)
         let playing = Playing(delegate, name: media.rawValue) { $0.playerPattern = pattern }
         #expect(playing.item.loadedTimeRanges == [] && playing.item.seekableTimeRanges == [])
@@ -45,7 +45,7 @@ struct TimeRangesTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Media without ranges has no seekable times")
+    @Test("Media from a delegate without ranges has no seekable times")
     func unseekable() async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp3.bytes, contentType: "public.mp3", seekable: false, knowsLength: false)
@@ -55,7 +55,7 @@ struct TimeRangesTests {
         #expect(playing.item.seekableTimeRanges == [])
     }
 
-    @Test("A value holds a time or a time range, and neither is converted to the other")
+    @Test("A value contains a time or a time range, and neither can be read as the other")
     func values() {
         let time = CMTime(value: 7, timescale: 3)
         let range = CMTimeRange(start: time, duration: .indefinite)

@@ -4,10 +4,10 @@ import Spool
 import SpoolAVFoundation
 import Testing
 
-/// Tests of playback, seeks, queues and downloads on this platform, which record how its player behaves.
+/// Tests of playback, seeks, queues and downloads on this platform, and a report on the behavior of its player.
 ///
-/// `make apple-report` runs it. It needs neither ffmpeg nor a server. The report is written to the directory in
-/// `SPOOL_REPORT`.
+/// `make apple-report` runs these tests, which need neither ffmpeg nor a server. The report is written to the directory
+/// in `SPOOL_REPORT`.
 @Suite("Report on a platform's player", .serialized, .timeLimit(.minutes(10)))
 @MainActor struct AppleReportTests {
     private let context: ProbeContext

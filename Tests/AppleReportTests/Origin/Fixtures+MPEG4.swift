@@ -29,7 +29,7 @@ extension Fixtures {
         $0 + big(UInt32($1))
     }
 
-    /// Returns the index: one track whose samples form one chunk at `offset`.
+    /// Returns the index, which describes one track whose samples form one chunk at `offset`.
     private static func index(frames: Int, offset: UInt32) -> Data {
         let duration = UInt32(frames * 1024)
         let movie = fullBox(

@@ -2,7 +2,7 @@ import Foundation
 
 /// Short media files that this code generates: silence, or a tone.
 enum Fixtures {
-    /// A file of an origin.
+    /// A file at an origin.
     struct File: Sendable {
         var bytes: Data
         var contentType: String
@@ -39,9 +39,10 @@ enum Fixtures {
 
     /// Returns silent frames of MPEG-1 layer III, mono, at 44.1 kHz, without a Xing header.
     ///
-    /// A frame has 1152 samples. Its side information and its data are zeros, which is valid and silent.
+    /// A frame consists of 1152 samples. Its side information and its data are zeros, which is valid and silent.
     ///
-    /// - Parameter parts: The index of the bit rate (ISO 11172-3 §2.4.2.3), and the number of frames.
+    /// - Parameter parts: The parts of the file, each with the index of its bit rate (ISO 11172-3 §2.4.2.3) and its
+    ///   number of frames.
     static func mp3(_ parts: [(bitrate: UInt8, frames: Int)]) -> Data {
         let bitrates = [0, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320]
         var data = Data()

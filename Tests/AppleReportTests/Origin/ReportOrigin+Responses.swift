@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// - `/media`: ranges and a length
 /// - `/endless`: neither a length nor ranges, until the connection closes
-/// - `/held`: the first half, and the other half after it is released
+/// - `/held`: the first half, and the second half after it is released
 /// - `/moved`: a redirect to `/media`
 /// - `/cookie`: 403 without a cookie
 /// - `/missing`: 404

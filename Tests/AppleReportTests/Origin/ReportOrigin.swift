@@ -9,7 +9,8 @@ import Glibc
 
 /// An HTTP/1.1 origin in this process, on the same port of 127.0.0.1 and ::1.
 ///
-/// It uses blocking sockets on threads, so that it needs no package and runs in a simulator. It is only for this report.
+/// It uses blocking sockets on threads, so that it does not need packages and can run in a simulator. Use it only for
+/// this report.
 final class ReportOrigin: Sendable {
     /// A request that was received.
     struct Received: Sendable {
@@ -27,12 +28,12 @@ final class ReportOrigin: Sendable {
     }
 
     let files: [String: Fixtures.File]
-    /// The port on both addresses.
+    /// The port, which is the same on both addresses.
     let port: UInt16
     /// Whether the origin also listens on ::1.
     let hasIPv6: Bool
     let state = Mutex(State())
-    /// The state of the bodies under `/held`.
+    /// The state that all bodies under `/held` share.
     let held = HeldBodies()
 
     /// Listens on a free port.
@@ -65,12 +66,12 @@ final class ReportOrigin: Sendable {
         return url
     }
 
-    /// The requests whose path ends with a name, in order.
+    /// Returns the requests whose paths end with a name, in order.
     func received(_ name: String) -> [Received] {
         state.withLock { $0.received.filter { $0.path.hasSuffix(name) } }
     }
 
-    /// From now on, sends the bodies under `/held` completely, or stops them after their first half.
+    /// From now on, sends bodies under `/held` completely, or holds their second halves.
     func release(_ isReleased: Bool) { held.release(isReleased) }
 
     // MARK: Sockets
@@ -172,14 +173,14 @@ final class ReportOrigin: Sendable {
     private func closed(_ socket: Int32) { state.withLock { _ = $0.sockets.remove(socket) } }
 }
 
-/// One connection to the origin. Only its own thread reads and writes it.
+/// One connection to the origin. Only the connection's own thread reads from it and writes to it.
 final class ReportConnection {
     private let socket: Int32
     private var buffer: [UInt8] = []
 
     init(_ socket: Int32) { self.socket = socket }
 
-    /// Reads the header of the next request, or returns `nil` at the end of the connection.
+    /// Reads and returns the header of the next request; `nil` at the end of the connection.
     func readHeader() -> String? {
         let end: [UInt8] = [13, 10, 13, 10]
         while true {
@@ -213,7 +214,7 @@ final class ReportConnection {
     }
 }
 
-/// The hold on the second halves of bodies. The threads of connections wait for its end.
+/// The hold on the second halves of bodies. The connections' threads wait until it ends.
 final class HeldBodies: Sendable {
     private let condition = NSCondition()
     private let isReleased = Mutex(false)

@@ -3,7 +3,7 @@ import Foundation
 import Spool
 import SpoolAVFoundation
 
-/// The probes of the loading requests of a player.
+/// The probes of a player's loading requests.
 enum LoadingProbes {
     static let all: [Probe] = [
         Probe(1, "Does media play if the two probe bytes are delivered?") { context in

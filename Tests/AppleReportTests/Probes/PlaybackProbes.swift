@@ -3,7 +3,7 @@ import Foundation
 import Spool
 import SpoolAVFoundation
 
-/// The probes of the states and notifications of a player.
+/// The probes of a player's states and notifications.
 enum PlaybackProbes {
     static let all: [Probe] = [
         Probe(10, "In which order do rate and end notifications arrive at the end?") { context in

@@ -3,7 +3,7 @@ import Foundation
 import Spool
 import SpoolAVFoundation
 
-/// Helpers of the probes that play media.
+/// Helpers for probes that play media.
 @MainActor enum Playing {
     /// Waits until an item is ready or has failed. Returns its status and error as text.
     static func load(_ item: AVPlayerItem, seconds: Double = 15) async throws -> String {
@@ -11,7 +11,7 @@ import SpoolAVFoundation
         return describe(item)
     }
 
-    /// The status and the error of an item.
+    /// Returns a text with the status and the error of an item.
     static func describe(_ item: AVPlayerItem) -> String {
         switch item.status {
         case .readyToPlay: "ready to play"
@@ -20,14 +20,14 @@ import SpoolAVFoundation
         }
     }
 
-    /// The domain and the code of an error, and of the error that caused it.
+    /// Returns a text with the domain and the code of an error, and of its underlying error.
     static func describe(_ error: (any Error)?) -> String {
         guard let error = error as NSError? else { return "no error" }
         let cause = (error.userInfo[NSUnderlyingErrorKey] as? NSError).map { ", caused by \($0.domain) \($0.code)" }
         return "\(error.domain) \(error.code)" + (cause ?? "")
     }
 
-    /// Plays an item to its end, or to a failure. Returns a description of the outcome.
+    /// Plays an item until its end or a failure. Returns a description of the outcome.
     static func playToEnd(_ player: AVPlayer, _ item: AVPlayerItem, seconds: Double = 20) async throws -> String {
         let log = EventLog(of: player)
         player.play()
@@ -37,7 +37,7 @@ import SpoolAVFoundation
         return hasEnded ? "played to the end" : "stopped at \(text(item.currentTime().seconds)) s"
     }
 
-    /// A number of seconds with two decimal places.
+    /// Returns a number of seconds as text with two decimal places.
     static func text(_ seconds: Double) -> String { String(format: "%.2f", seconds) }
 
     /// Plays media through a new cache while its loading requests are recorded.
@@ -63,7 +63,7 @@ import SpoolAVFoundation
 }
 
 extension LoadingTrace {
-    /// The requests as text: `information 0–1, 0–`.
+    /// The requests as text, such as `information 0–1, 0–`.
     var summary: String {
         requests.map { requested in
             let range = requested.offset.map { offset in

@@ -4,15 +4,15 @@ import Synchronization
 
 /// A resource loader that serves bytes from memory, to observe a player without the cache.
 ///
-/// `@unchecked Sendable`: it has only constants and a mutex.
+/// The conformance to `Sendable` is unchecked, but the class contains only constants and a mutex.
 final class RawLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
-    /// The way in which it serves requests.
+    /// The way in which a loader serves requests.
     enum Behavior: Sendable {
-        /// Serves all bytes.
+        /// The loader serves all bytes.
         case serves(entireLength: Bool)
-        /// Fails each request. If `type` is not `nil`, it is set first.
+        /// The loader fails each request. If `type` is not `nil`, the loader sets it as the content type first.
         case fails(type: String?)
-        /// Never ends a request.
+        /// The loader never ends a request.
         case silent
     }
 

@@ -10,7 +10,7 @@ import FoundationNetworking
 import Glibc
 #endif
 
-/// The probes of the system's files and network.
+/// The probes of files and the network on the system.
 enum SystemProbes {
     static let all: [Probe] = [
         Probe(20, "Which directories does a cache exclude from backups?", .system) { context in
@@ -55,7 +55,7 @@ enum SystemProbes {
         },
     ]
 
-    /// Returns the directory of a cache that has stored media.
+    /// Returns the directory of a cache that contains media.
     private static func usedDirectory(in context: ProbeContext) async throws -> URL {
         let directory = context.newDirectory()
         let cache = MediaCache(directory: directory)

@@ -2,7 +2,7 @@ import AVFoundation
 import Foundation
 import Synchronization
 
-/// The notifications of a player and its items, in order, with their threads.
+/// The notifications from a player and its items, in order, with the threads on which they were posted.
 final class EventLog: Sendable {
     /// One notification, or one change of an observed property.
     struct Entry: Sendable {
@@ -19,7 +19,7 @@ final class EventLog: Sendable {
     private let entries = Mutex<[Entry]>([])
     private let tokens = Mutex(Tokens())
 
-    /// Observes a player, and all items, until the log is released.
+    /// Observes a player and all items until the log is released.
     @MainActor init(of player: AVPlayer) {
         Platform.markMainQueue()
         reasonKey = AVPlayer.rateDidChangeReasonKey
@@ -49,7 +49,7 @@ final class EventLog: Sendable {
         }
     }
 
-    /// Returns the rate of a player, or a question mark on a thread that must not read it.
+    /// Returns the rate of a player as text, or a question mark on a thread that must not read the rate.
     private static func rate(of player: AVPlayer) -> String {
         guard Platform.isOnMainQueue else { return "?" }
         let player = Moved(value: player)
@@ -71,6 +71,6 @@ final class EventLog: Sendable {
     /// The names of the entries so far.
     var names: [String] { all.map(\.name) }
 
-    /// Whether an entry with this name exists.
+    /// Returns whether the name of an entry starts with this text.
     func contains(_ name: String) -> Bool { names.contains { $0.hasPrefix(name) } }
 }

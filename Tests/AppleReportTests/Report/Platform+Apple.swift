@@ -40,13 +40,13 @@ enum Platform {
         return String(decoding: text.prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    /// Does nothing, because the main thread serves the main queue.
+    /// Does nothing, because on this platform the main thread serves the main queue.
     static func markMainQueue() {}
 
     /// Whether the caller runs on the main thread.
     static var isOnMainQueue: Bool { Thread.isMainThread }
 
-    /// The notification of a discontinuity of an item's time.
+    /// The notification of a discontinuity in an item's time.
     static let timeJumped = AVPlayerItem.timeJumpedNotification
 
     /// The AVFoundation implementation that plays media.
@@ -74,7 +74,7 @@ enum Platform {
         player.observe(\.timeControlStatus) { @Sendable _, _ in log.add("time control status") }
     }
 
-    /// Whether a cache excludes its directory, but not its parent, from backups.
+    /// Determines whether a cache excludes its directory, but not the parent directory, from backups.
     static func backupFlags(of directory: URL) throws -> Observation {
         func isExcluded(_ url: URL) throws -> Bool {
             try url.resourceValues(forKeys: [.isExcludedFromBackupKey]).isExcludedFromBackup ?? false
@@ -84,7 +84,7 @@ enum Platform {
         return Observation("the cache's directory: \(own), its parent: \(parent)")
     }
 
-    /// The protection class of a cache's directory and of a file in it.
+    /// Determines the protection classes of a cache's directory and of a file in it.
     static func protectionClasses(of directory: URL) throws -> Observation {
         #if os(macOS)
         throw Unavailable("macOS has no protection classes")
@@ -117,14 +117,15 @@ enum Platform {
         let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
         let task = session.dataTask(with: url)
         task.resume()
-        // The result is the number of bytes that are received in this time. No event ends it.
+        // The result is the number of bytes that are received within a fixed time, because no event shows that the last
+        // ones were received.
         try await Task.sleep(for: .seconds(2))
         session.invalidateAndCancel()
         let (before, after) = delegate.counts
         return Observation("\(after) bytes were delivered after suspend(), and \(before) before it")
     }
 
-    /// A delegate that suspends a task at its first bytes, and counts the later ones.
+    /// A delegate that suspends a task when it receives its first bytes, and counts the bytes that it receives later.
     private final class SuspendedDelegate: NSObject, URLSessionDataDelegate {
         private let state = Mutex((before: 0, after: 0))
 

@@ -9,7 +9,7 @@ enum Platform {
     /// The operating system.
     static let system = "Linux"
 
-    /// The kind of processor.
+    /// The processor architecture.
     static var model: String {
         #if arch(x86_64)
         "x86_64"
@@ -22,13 +22,13 @@ enum Platform {
 
     private static let mainQueue = DispatchSpecificKey<Bool>()
 
-    /// Prepares ``isOnMainQueue``.
+    /// Marks the main queue for ``isOnMainQueue``.
     static func markMainQueue() { DispatchQueue.main.setSpecific(key: mainQueue, value: true) }
 
     /// Whether the caller runs on the main queue, which may be served by a thread other than the main thread.
     static var isOnMainQueue: Bool { DispatchQueue.getSpecific(key: mainQueue) == true }
 
-    /// The notification of a discontinuity of an item's time.
+    /// The notification of a discontinuity in an item's time.
     static let timeJumped = Notification.Name.AVPlayerItemTimeJumped
 
     /// The AVFoundation implementation that plays media.
@@ -58,10 +58,10 @@ enum Platform {
         throw Unavailable("Linux has no key-value observing")
     }
 
-    /// Whether a cache excludes its directory from backups.
+    /// Throws an error, because Linux has no standard attribute for backups.
     static func backupFlags(of directory: URL) throws -> Observation { throw Unavailable("Linux has no such flag") }
 
-    /// The protection class of a cache's directory and of a file in it.
+    /// Throws an error, because Linux has no protection classes for files.
     static func protectionClasses(of directory: URL) throws -> Observation {
         throw Unavailable("Linux has no protection classes")
     }

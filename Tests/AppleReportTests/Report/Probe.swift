@@ -3,11 +3,11 @@ import Spool
 import SpoolAVFoundation
 import Synchronization
 
-/// A question about a platform, and the code that determines the result. It asserts nothing.
+/// A question about a platform, and the code that determines the result. A probe does not check expectations.
 struct Probe: Sendable {
-    /// The implementation that a result describes.
+    /// The part of a platform that a result describes.
     enum Subject: Sendable {
-        /// AVFoundation.
+        /// The AVFoundation implementation.
         case player
         /// The operating system: files and URLSession.
         case system
@@ -65,10 +65,10 @@ final class ProbeContext: Sendable {
 
     deinit {
         origin.stop()
-        try? FileManager.default.removeItem(at: directory)  // The system empties its temporary directory.
+        try? FileManager.default.removeItem(at: directory)  // If this fails, the system removes the directory later.
     }
 
-    /// Returns a new cache in its own directory.
+    /// Returns a new cache in a separate directory.
     func cache() -> MediaCache { MediaCache(directory: newDirectory()) }
 
     /// Returns a directory that does not exist yet.
@@ -125,16 +125,16 @@ extension Report {
     }
 }
 
-/// Returns the result of a task, or `nil` if it does not end within `seconds`. The task is then cancelled.
+/// Returns the result of a task. If the task does not end within `seconds`, cancels it and returns `nil`.
 ///
-/// This does not wait for the end of a cancelled task, because a player may never call back.
+/// The function does not wait for the end of a cancelled task, because a player may never call back.
 func result<Value: Sendable>(
     of task: Task<Value, any Error>, within seconds: Double
 ) async -> Result<Value, any Error>? {
     let (results, continuation) = AsyncStream<Result<Value, any Error>?>.makeStream()
     let waiting = Task { _ = continuation.yield(await task.result) }
     let limit = Task {
-        try? await Task.sleep(for: .seconds(seconds))  // It is cancelled if the task ends first.
+        try? await Task.sleep(for: .seconds(seconds))  // The sleep is cancelled if the task ends first.
         _ = continuation.yield(nil)
     }
     defer {
@@ -146,7 +146,7 @@ func result<Value: Sendable>(
     return nil
 }
 
-/// Waits until a condition is true, for at most `seconds`. Returns whether it became true.
+/// Waits until a condition is true, for at most `seconds`. Returns whether the condition became true.
 ///
 /// A report observes real players in real time, so it polls instead of using an injected clock.
 @MainActor func wait(_ seconds: Double = 10, until condition: () async -> Bool) async throws -> Bool {

@@ -21,13 +21,13 @@ struct Report: Codable, Sendable {
         var number: Int
         var question: String
         var state: State
-        /// The result in a sentence, or the reason why there is none.
+        /// The result as a sentence, or the reason why there is no result.
         var result: String
         /// Further observations, in order.
         var details: [String]
-        /// The implementation that the result describes.
+        /// The part of the platform that the result describes.
         var source: String
-        /// The time that the probe took, in seconds.
+        /// The duration of the probe, in seconds.
         var seconds: Double
     }
 
@@ -35,7 +35,7 @@ struct Report: Codable, Sendable {
     var system: String
     /// The model of the machine.
     var model: String
-    /// The AVFoundation that played.
+    /// The AVFoundation implementation that played the media.
     var avFoundation: String
     /// The results, sorted by number.
     var findings: [Finding] = []
@@ -91,7 +91,7 @@ struct Report: Codable, Sendable {
 }
 
 extension LoadingTrace.Event {
-    /// The event in one line.
+    /// The event as one line of text.
     var line: String {
         let start = String(format: "%7.3f s  %d  ", time, request) + kind.rawValue
         guard let requested else { return start + (bytes.map { ", \($0) bytes delivered" } ?? "") }
