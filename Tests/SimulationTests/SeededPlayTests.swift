@@ -13,7 +13,7 @@ struct SeededPlayTests {
 
     private let environment = ProcessInfo.processInfo.environment
 
-    @Test("500 simulated runs find no fault", .timeLimit(.minutes(30)))
+    @Test("500 simulated runs do not find any fault", .timeLimit(.minutes(30)))
     func gate() async {
         if let seed = environment["SPOOL_SEED"].flatMap(UInt64.init) { return await replay(seed) }
         let first = environment["SPOOL_FIRST_SEED"].flatMap(UInt64.init) ?? 0
@@ -54,7 +54,7 @@ struct SeededPlayTests {
         #expect(text.contains("seed 4711 hangs"))
     }
 
-    @Test("Simulated runs leave no objects in memory", .timeLimit(.minutes(10)))
+    @Test("Simulated runs do not leave objects in memory", .timeLimit(.minutes(10)))
     func leaving() async throws {
         _ = await PlayRunner.run(2_000..<2_020)
         #expect(PlayWorld.count.load(ordering: .relaxed) == 0)

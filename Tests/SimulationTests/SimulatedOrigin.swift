@@ -5,10 +5,10 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An in-memory origin that serves patterns, fails at random from a seed, and counts the bytes that it sends.
+/// An in-memory origin that serves patterns, fails at random as determined by a seed, and counts the bytes that it
+/// sends.
 final class SimulatedOrigin: Upstream {
-    /// The faults of the origin. A value of `n` means that a fault occurs once in `n` times on average, and 0 means
-    /// never.
+    /// The faults of the origin. A value of `n` means that a fault occurs once in `n` times on average; 0 means never.
     struct Faults: Sendable {
         var unreachable = 0
         var busy = 0
@@ -16,7 +16,7 @@ final class SimulatedOrigin: Upstream {
         var cut = 0
     }
 
-    /// The bytes that were sent of one version of one resource.
+    /// The bytes that were sent for one version of one resource.
     struct Sent: Sendable {
         var bytes: Int64 = 0
         var distinct = ByteRangeSet()
@@ -41,10 +41,11 @@ final class SimulatedOrigin: Upstream {
         state = Mutex(State(random: SplitMix(seed), faults: faults, versions: media))
     }
 
-    /// Returns the bytes that were sent of a version.
+    /// Returns the bytes that were sent for a version.
     func sent(_ pattern: PatternBytes) -> Sent { state.withLock { $0.sent[pattern] ?? Sent() } }
 
-    /// The number of bodies that were cancelled or truncated. Each may have sent one piece that was not used.
+    /// The number of bodies that were cancelled or truncated. For each of them, one piece may have been sent but not
+    /// used.
     var unfinished: Int { state.withLock { $0.unfinished } }
 
     var requests: Int { state.withLock { $0.requests } }

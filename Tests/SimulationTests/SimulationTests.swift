@@ -9,8 +9,8 @@ import Testing
 
 /// Random runs with an origin that fails at random.
 ///
-/// Several players open, seek and cancel concurrently, in several sessions of the cache. The seed determines all random
-/// choices, but not the order of the threads.
+/// Several players open, seek in and cancel resources concurrently, in several sessions of the cache. The seed
+/// determines all random choices, but not the order of the threads.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct SimulationTests {
     @Test("Without a capacity limit, every byte is correct and sent once", arguments: seeds(0, 5))
@@ -61,7 +61,7 @@ struct SimulationTests {
     }
 }
 
-/// Returns `count` seeds from `first`, multiplied by `SPOOL_SIMULATIONS` of the environment.
+/// Returns `count` seeds, starting at `first`. The environment variable `SPOOL_SIMULATIONS` multiplies the count.
 private func seeds(_ first: UInt64, _ count: UInt64) -> Range<UInt64> {
     first..<first + count * (ProcessInfo.processInfo.environment["SPOOL_SIMULATIONS"].flatMap(UInt64.init) ?? 1)
 }
@@ -132,7 +132,7 @@ final class SimulatedPlay: Sendable {
 
     private func close(_ cache: MediaCache) async {
         await cache.resources.closeAll()
-        // A replaced version is counted until its file is removed in the background.
+        // The bytes of a replaced version are counted until its file is removed in the background.
         await cache.context.opening.openedStore?.waitUntilIdle()
         await checkStored(in: cache)
         await cache.close()
@@ -243,7 +243,7 @@ final class SimulatedPlay: Sendable {
         await close(cache)
     }
 
-    /// Checks that each byte was sent once, except for one piece of each unfinished body.
+    /// Checks that each byte was sent once, except for one piece for each unfinished body.
     func checkSentOnce() {
         var again: Int64 = 0
         for pattern in versions.values.compactMap(\.first) {

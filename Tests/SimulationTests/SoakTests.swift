@@ -1,15 +1,15 @@
 import Foundation
 import Testing
 
-/// Plays of new seeds for a given time. `make soak SECONDS=n` runs them.
+/// Plays with new seeds for a given time. `make soak SECONDS=n` runs them.
 @Suite("Soak test", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct SoakTests {
-    @Test("Simulated runs with new seeds find no fault")
+    @Test("Simulated runs with new seeds do not find any fault")
     func soak() async throws {
         let environment = ProcessInfo.processInfo.environment
         let seconds = try #require(environment["SPOOL_SOAK"].flatMap(Int.init), "SPOOL_SOAK is a number of seconds")
         let folder = environment["SPOOL_SOAK_FOLDER"]
-        // The seed is small enough to type, and is never the seed of another test.
+        // The seed is small enough to type, and differs from the seeds of all other tests.
         let first = UInt64.random(in: 1_000_000..<1_000_000_000_000)
         let deadline = ContinuousClock.now + .seconds(seconds)
         let reports = await PlayRunner.run(first..<first + 1_000_000_000, until: deadline, noting: folder)
@@ -24,7 +24,7 @@ struct SoakTests {
 
     /// Adds the numbers to the numbers of previous runs, and prints the sums.
     private func add(_ summary: PlaySummary, to path: String) throws {
-        let previous = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""  // None before the first run.
+        let previous = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""  // Empty before the first run.
         var totals = previous.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
         if totals.count != 4 { totals = [0, 0, 0, 0] }
         for (index, count) in [1, summary.plays, summary.operations, summary.failures].enumerated() {

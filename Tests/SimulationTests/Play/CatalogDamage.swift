@@ -2,14 +2,14 @@ import Foundation
 import GRDBSQLite
 import SpoolTesting
 
-/// Changes one cell of a catalog that no process has open, as a faulty disk or another program does.
+/// Changes to one cell of a catalog that no process has open, as a faulty disk or another program might make them.
 enum CatalogDamage {
-    /// Values that no version of Spool writes: they have another type, or are far larger than a disk can hold.
+    /// Values that Spool never writes: they have another type, or exceed the size of any disk.
     private static let values = [
         "NULL", "-1", "-9223372036854775808", "9223372036854775807", "4611686018427387904", "1e300", "'x'", "x'00ff'",
     ]
 
-    /// Changes a cell of the catalog in `directory`, if there is one.
+    /// Changes a cell of the catalog in `directory`, if the catalog exists.
     ///
     /// - Returns: The number of stored bytes that the catalog no longer counts. They are counted again when their row
     ///   is read.
@@ -20,8 +20,8 @@ enum CatalogDamage {
         guard FileManager.default.fileExists(atPath: path),
             sqlite3_open_v2(path, &database, SQLITE_OPEN_READWRITE, nil) == SQLITE_OK
         else { return 0 }
-        // The table of migrations is excluded: a changed version looks like that of a newer program, so the catalog is
-        // rejected.
+        // The table of migrations is excluded, because a catalog with a changed version is rejected as one from a newer
+        // program.
         let tables = rows(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name <> 'grdb_migrations' ORDER BY name", database)
         let filled = tables.filter { rows("SELECT 1 FROM \"\($0)\" LIMIT 1", database).isEmpty == false }
@@ -44,12 +44,12 @@ enum CatalogDamage {
         return max(0, before - countedBytes(database))
     }
 
-    /// The number of stored bytes by the catalog's sum. A trigger changes it with the counts of the rows.
+    /// Returns the catalog's sum of all stored bytes. A trigger updates the sum when the counts in the rows change.
     private static func countedBytes(_ database: OpaquePointer?) -> Int64 {
         rows("SELECT value FROM setting WHERE name = 'storedBytes'", database).first.flatMap { Int64($0) } ?? 0
     }
 
-    /// The first column of all rows.
+    /// Returns the first column of all rows.
     private static func rows(_ sql: String, _ database: OpaquePointer?) -> [String] {
         var statement: OpaquePointer?
         defer { sqlite3_finalize(statement) }

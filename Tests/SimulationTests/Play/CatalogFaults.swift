@@ -7,7 +7,7 @@ final class CatalogFaults: Sendable {
     /// A disk call.
     enum Call: String, Sendable {
         case open, read, write, sync
-        /// The attempt to take the write lock, which another program may hold.
+        /// An attempt to acquire the write lock, which another program may hold.
         case lock
     }
 
@@ -18,9 +18,11 @@ final class CatalogFaults: Sendable {
     /// bytes.
     private let journalEnds = Mutex<(written: Int64, synchronized: Int64)>((0, 0))
 
-    /// Creates faults for databases that are opened in `folder` from now on, until ``end()`` or a replacement.
+    /// Creates faults for databases that are opened in `folder` from now on, until ``end()`` is called or other faults
+    /// replace these.
     ///
-    /// - Parameter decide: Returns the SQLite code with which a call fails; `nil` if the call does not fail.
+    /// - Parameter decide: A closure that returns the SQLite code with which a call fails; `nil` if the call does not
+    ///   fail.
     init(_ folder: String, _ decide: @escaping @Sendable (Call) -> Int32?) {
         self.folder = folder
         self.decide = decide
@@ -49,9 +51,10 @@ final class CatalogFaults: Sendable {
     fileprivate func code(_ call: Call) -> Int32? { decide(call) }
 }
 
-/// A file layer of SQLite (https://www.sqlite.org/vfs.html) that adds faults to the real calls.
+/// A file layer for SQLite (https://www.sqlite.org/vfs.html) that adds faults to the real calls.
 ///
-/// It is the default of the process after ``register()``. Databases in directories without faults are not affected.
+/// It is the default file layer in the process after ``register()`` is called. Databases in directories without faults
+/// are not affected.
 private enum FaultyVFS {
     /// The data that precedes the real file in the memory allocated by SQLite for a file.
     struct Head {
@@ -63,11 +66,11 @@ private enum FaultyVFS {
     typealias File = UnsafeMutablePointer<sqlite3_file>
 
     // These are set up once, before SQLite uses them, and are never changed or freed.
-    nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has a default one.
+    nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has a default file layer.
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     static let headSize = 32
-    /// The threads whose last lock failed because of a fault. SQLite then sleeps on the same thread before it retries.
+    /// The threads whose last lock failed because of a fault. SQLite sleeps on such a thread before it retries.
     static let refusedThreads = Mutex<Set<pthread_t>>([])
 
     static func register() { _ = registration }
@@ -79,7 +82,7 @@ private enum FaultyVFS {
         vfs.pointee.zName = UnsafePointer(strdup("faulty"))
         vfs.pointee.szOsFile += Int32(headSize)
         vfs.pointee.xOpen = { _, name, file, flags, outFlags in FaultyVFS.open(name, file, flags, outFlags) }
-        // After a lock fault, a play does not wait in real time. Other tests in the process do.
+        // After a lock fault, a play must not wait in real time. Other tests in the process must.
         vfs.pointee.xSleep = { _, microseconds in
             refusedThreads.withLock { $0.remove(pthread_self()) } == nil
                 ? base.pointee.xSleep(base, microseconds) : microseconds
@@ -114,7 +117,7 @@ private enum FaultyVFS {
         UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self).pointee.faults  // Never null.
     }
 
-    /// The faults of a write-ahead log.
+    /// Returns the faults for a file if it is a write-ahead log; otherwise `nil`.
     static func journal(_ file: File?) -> CatalogFaults? {
         let head = UnsafeMutableRawPointer(file!).assumingMemoryBound(to: Head.self)  // Never null.
         return head.pointee.isJournal ? head.pointee.faults?.takeUnretainedValue() : nil

@@ -2,11 +2,11 @@
 struct Finding: Sendable, CustomStringConvertible {
     /// The kind of a fault.
     enum Kind: String, Sendable, CaseIterable, Comparable {
-        /// A reader got bytes of no version, or of two versions.
+        /// A reader got bytes that belong to no version, or to two versions.
         case wrongBytes
         /// A reader continued at another offset, or ended too early.
         case wrongPlace
-        /// A reader got an error without a cause in the play.
+        /// A reader got an error that nothing in the play explains.
         case unexpectedError
         /// A wait exceeded its limit, or never ended.
         case hang
@@ -24,13 +24,13 @@ struct Finding: Sendable, CustomStringConvertible {
         case askedTooEarly
         /// A preload request was sent while a player waited.
         case preloadedFirst
-        /// A transfer was in progress although no reader needed bytes.
+        /// A transfer was in progress even though no reader needed its bytes.
         case transferAtRest
-        /// Unknown media files remained.
+        /// Media files that no record refers to remained.
         case orphans
         /// Files were open after all caches were closed.
         case openFiles
-        /// Resources were open, or leases existed, without a user.
+        /// Resources were open, or leases existed, even though they were not in use.
         case leases
         /// An operation on the cache failed, or returned a wrong result.
         case operation
@@ -43,7 +43,7 @@ struct Finding: Sendable, CustomStringConvertible {
 
     var description: String { "\(kind): \(text)" }
 
-    /// A text that is equal for findings that differ only in numbers and names.
+    /// A text that is the same for findings that differ only in numbers and names.
     var signature: String {
         var words = description.split(separator: " ").map {
             $0.contains("/") || $0.contains("Range(") ? "…" : String($0)
@@ -57,7 +57,7 @@ struct Finding: Sendable, CustomStringConvertible {
 struct PlaybackReport: Sendable {
     var seed: UInt64
     var findings: [Finding]
-    /// The number of opened readers, housekeeping tasks, and openings and ends of the cache.
+    /// The number of opened readers, of housekeeping tasks, and of times that the cache was opened or ended.
     var operations: Int
     var steps: Int
     /// The duration in real time.

@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// The changes that an app, its user, its origin and its disk make to a cache while players read.
+/// Changes that an app, its user, its origin and its disk make while players read from a cache.
 struct Housekeeper {
     let life: PlayLife
     let cache: MediaCache
@@ -55,7 +55,7 @@ struct Housekeeper {
         case .verify, .repair:
             let result = try await cache.verify(repairing: chore == .repair)
             world.log.add("housekeeper", "\(result)")
-            // An eviction that was not recorded leaves records of removed blocks.
+            // If an eviction was not recorded, records of removed blocks remain.
             let wasKilled = world.plan.lives.prefix(life.number).contains { $0.isKilled }
             if result.damagedBlockCount > 0, !world.plan.mayRepeat, !wasKilled {
                 world.report(
@@ -69,8 +69,8 @@ struct Housekeeper {
             try await removing(world.plan.media) { try await cache.removeAll() }
         case .evict:
             let bytes = try await cache.evict(to: Int64(random.below(1_000_000)))
-            // If the file system can't free a part of an open file, one block of it is lost. It does not count as
-            // evicted, because its space is still used.
+            // If the file system can't free a part of an open file, one block of it is lost. That block does not count
+            // as evicted, because its space is still occupied.
             world.allowRepeating(bytes + (world.plan.punchesHoles ? 0 : 65_536), "evicted")
         case .setCapacity:
             let capacity = random.pick([nil, 0, 100_000, 500_000, 2_000_000]) as Int64?
@@ -115,11 +115,11 @@ struct Housekeeper {
 
     private func export(_ source: MediaSource, _ media: SimulatedMedia, _ viewer: Viewer) async throws {
         let target = "\(world.root)/export"
-        // Removes the file of an earlier export, if any.
+        // Removes the file from an earlier export, if there is one.
         try? FileManager.default.removeItem(atPath: target)
         try await cache.media(for: source).export(to: URL(fileURLWithPath: target))
         let bytes = try Data(contentsOf: URL(fileURLWithPath: target))
-        // The variant that was received first is stored under the key itself. It may be that of either language.
+        // The variant that was received first is stored under the key itself. It may be in either language.
         var (viewer, other) = (viewer, viewer)
         (viewer.language, other.language) = (0, 1)
         let isRight = (media.versions(for: viewer) + media.versions(for: other)).contains { version in
@@ -130,7 +130,7 @@ struct Housekeeper {
 
     /// Reads a resource whose origin states an extreme length, at its start and at its end.
     ///
-    /// Any failure is allowed except a crash, wrong bytes or an endless wait.
+    /// Any failure except a crash, wrong bytes or an endless wait is allowed.
     private mutating func readExtremes() async {
         let (url, length) = PlayOrigin.extreme(random.below(PlayOrigin.extremeLengths.count))
         let media = cache.media(for: url)

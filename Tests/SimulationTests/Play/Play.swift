@@ -5,15 +5,15 @@ import Synchronization
 
 @testable import Spool
 
-/// One simulated run of a cache, called a play. A seed determines it.
+/// One simulated run of a cache, called a play, which is determined by a seed.
 ///
-/// A play starts with an empty directory and draws a plan. The plan has one to three media, an origin and a disk with
-/// or without faults, and a capacity or none. It also has one to three lives of the cache. The play runs each life with
-/// concurrent players and maintenance tasks (chores). Then it runs a last life without faults of the origin or the
-/// disk, in which all media is played from start to end. Everything runs on one `SeededExecutor`.
+/// A play starts with an empty directory and draws a plan. The plan contains the media, an origin and a disk with or
+/// without faults, and possibly a capacity. It also contains one to three lives of the cache. The play runs each life
+/// with concurrent players and maintenance tasks (chores). Then it runs a last life without faults, in which all media
+/// is played from start to end. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
-    /// Whether the log is stored even if the play has no findings.
+    /// Whether the log is retained even if the play has no findings.
     private let keepsLog: Bool
     private let isOver = Mutex(false)
     private let isUnwatched = Mutex(false)
@@ -23,12 +23,12 @@ final class Play: Sendable {
         self.keepsLog = keepsLog
     }
 
-    /// Runs the play of a seed on the calling thread, which must not be one of Swift's shared threads.
+    /// Runs the play for a seed on the calling thread, which must not be one of Swift's shared threads.
     static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlaybackReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
-        // If the directory can't be created, the first opening fails. If it can't be removed, it remains, which is
-        // harmless.
+        // If the directory can't be created, the first opening fails. If the directory can't be removed, it remains,
+        // which is harmless.
         try? FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: root) }
         let world = PlayWorld(seed: seed, root: root, logLimit: logLimit)
@@ -62,7 +62,7 @@ final class Play: Sendable {
         case .endless: world.report(.hang, "no end after \(executor.steps) steps")
         }
         let steps = executor.steps
-        // A sleeping task would keep the play alive.
+        // A sleeping task would retain the play.
         watching.cancel()
         _ = executor.run(limit: 100_000) { self.isUnwatched.withLock { $0 } }
         return PlaybackReport(
@@ -133,7 +133,7 @@ final class Play: Sendable {
         guard !isHurried else { return }
         life.isClosing = true
         if life.isDead {
-            // Further actions of a killed process do not matter, and no task waits for them.
+            // Further actions of a killed process do not matter, so the play does not wait for them.
             _ = world.task { await cache.close() }
         } else {
             await close(life, cache)
@@ -145,9 +145,10 @@ final class Play: Sendable {
         await world.timed("closing", in: life) { await cache.close() }
         let time = world.executor.clock.now.offset - start
         world.log.add("life \(life.number)", "closed")
-        // A version with less than one received block replaces no other version, and is lost with its cache.
+        // A version with less than one received block does not replace another version, and is lost when the cache is
+        // closed.
         for path in world.origin.changed { world.allowRepeating(65_536, "\(path) may have been discarded") }
-        // A cache that could not write its directory opens it again later, and then creates it.
+        // A cache that could not write to its directory reopens the directory later, which creates it again.
         let mayReopen = world.plan.diskFaults + world.plan.catalogFaults > 0
         if life.isDeleted, !mayReopen, life.memory.paths.contains(where: { $0.hasPrefix(life.directory + "/") }) {
             world.report(.orphans, "files are in a directory that was deleted", in: life)
@@ -155,7 +156,7 @@ final class Play: Sendable {
         if time > .milliseconds(1_100) { world.report(.operation, "closing took \(time)", in: life) }
     }
 
-    /// Plays all media from start to end, and then checks that no byte is missing.
+    /// Plays all media from start to end, and then checks that no bytes are missing.
     private func finish(_ life: PlayLife) async {
         guard let cache = await life.open() else { return }
         for media in world.plan.media {
@@ -190,7 +191,7 @@ final class Play: Sendable {
 
     // MARK: - Checks
 
-    /// Checks, while there are no readers, that the counted, recorded and stored bytes agree.
+    /// Waits until the cache is idle, and checks that the counted, recorded and stored bytes agree.
     private func rest(_ life: PlayLife, _ cache: MediaCache) async {
         await world.sleep(.seconds(30))
         guard !life.isDead else { return }
@@ -202,16 +203,16 @@ final class Play: Sendable {
             world.report(.leases, text, in: life)
         }
         do {
-            // This may reopen a directory that could not be written before.
+            // This may reopen a directory that was not writable before.
             let contents = try await cache.storedResources()
             let stored = cache.storedByteCount
             guard !life.isDead else { return }
             let recorded = contents.reduce(0) { $0 + $1.storedByteCount }
-            // Damage in a read-only directory can't be recorded. Rejected bytes whose space could not be freed stay
-            // counted.
+            // Damage in a read-only directory can't be recorded. Bytes that the disk rejected stay counted if their
+            // space could not be freed.
             let isExact = world.plan.punchesHoles && world.plan.removalFaults + world.plan.diskFaults == 0
             let isRight = isExact ? recorded == stored : recorded <= stored
-            // Only `verify --repair` corrects a sum that was changed.
+            // A sum that was changed in the catalog is corrected only by `verify --repair`.
             if !isRight, cache.readOnlyReason == nil, !world.plan.damagesCatalog {
                 world.report(.ledger, "\(stored) bytes are counted, \(recorded) are recorded", in: life)
             }
@@ -225,7 +226,7 @@ final class Play: Sendable {
         await checkLedger(life, cache)
     }
 
-    /// Whether an earlier life was killed or lost power.
+    /// Returns whether an earlier life was killed or lost power.
     private func hasEndedUncleanly(before life: PlayLife) -> Bool {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost || $0.isKilled }
     }
@@ -234,7 +235,7 @@ final class Play: Sendable {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost }
     }
 
-    /// Runs the cache's own check, unless the disk was changed without its knowledge.
+    /// Runs the cache's own check, unless the disk failed or its contents were damaged.
     private func checkLedger(_ life: PlayLife, _ cache: MediaCache) async {
         let isDamaged = world.plan.damages || world.plan.damagesCatalog
         guard !world.plan.failsToStore, !isDamaged, !hasLostPower(before: life) else { return }
@@ -253,7 +254,7 @@ final class Play: Sendable {
         let isUnclean = hasEndedUncleanly(before: life)
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
         guard isAllRead || !isUnclean else { return }
-        // The last player does not read resources of extreme lengths, so their files were not opened.
+        // In the last life, resources with extreme lengths are not read, so their files were not opened.
         let read = isUnclean ? contents.filter { !PlayOrigin.isExtreme($0.redactedURL) } : contents
         let recorded = read.reduce(0) { sum, kept in
             sum + kept.storedRanges.reduce(0) { $0 + Block.indices(touching: $1).count }

@@ -19,9 +19,9 @@ final class PlayLife: Sendable {
         var isCatalogBusy = false
         var isDeleted = false
         var random: SplitMix
-        /// The files after the kill.
+        /// A copy of the files at the time of the kill; `nil` if the process was not killed.
         var remains: (files: MemoryFileSystem, directory: String)?
-        /// Resources that were removed in this life.
+        /// The resources that were removed in this life.
         var removed: Set<String> = []
         var capacityBound: Int64?
     }
@@ -49,7 +49,7 @@ final class PlayLife: Sendable {
 
     deinit { catalogFaults.withLock { $0 }?.end() }
 
-    /// A file system for the first life of a play.
+    /// Returns a file system for the first life of a play.
     static func newFiles() -> MemoryFileSystem {
         MemoryFileSystem { path in
             !path.contains("/media") && !path.hasSuffix("/lock") && !path.hasSuffix("/CACHEDIR.TAG")
@@ -59,7 +59,7 @@ final class PlayLife: Sendable {
     // MARK: - State
 
     var isDead: Bool { state.withLock { $0.isDead } }
-    /// Whether the cache is being closed, or has been.
+    /// Whether the cache is being closed or was closed.
     var isClosing: Bool {
         get { state.withLock { $0.isClosing } }
         set { state.withLock { $0.isClosing = newValue } }
@@ -80,7 +80,7 @@ final class PlayLife: Sendable {
     func deleteDirectory() {
         state.withLock { $0.isDeleted = true }
         memory.delete(directory)
-        // There is none if the disk has rejected its creation.
+        // The directory does not exist if the disk rejected its creation.
         try? FileManager.default.removeItem(atPath: directory)
     }
 
@@ -124,7 +124,7 @@ final class PlayLife: Sendable {
         return nil
     }
 
-    /// Expects the larger of two capacities until the change is complete.
+    /// Expects that the stored bytes do not exceed the larger of two capacities until the change is complete.
     func expectCapacity(_ capacity: Int64?) {
         state.withLock { state in
             guard let bound = state.capacityBound, let capacity else { return state.capacityBound = nil }
@@ -132,36 +132,36 @@ final class PlayLife: Sendable {
         }
     }
 
-    /// Records that the capacity was changed. Pinned media and media being read may exceed it until they are evicted,
-    /// but it must not grow.
+    /// Records that the capacity was changed. Pinned media and media being read may exceed the capacity until they are
+    /// evicted, but must not grow.
     func recordCapacity(_ cache: MediaCache) {
         state.withLock { $0.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) } }
     }
 
-    /// Checks that memory use does not exceed its limit by more than a block for each request in flight, and that it is
-    /// counted. Also checks the number of open files.
+    /// Checks that the memory in use is counted, and that it exceeds its limit by at most a block for each request in
+    /// flight. Also checks the number of open files.
     func checkMemoryAndFiles(_ cache: MediaCache) {
         guard !isDead, let store = cache.context.opening.openedStore else { return }
         let ledger = store.memoryLedger
         let (used, bound) = (ledger.used, world.plan.configuration.memoryLimit + 16 * 65_536)
         if used > bound { world.report(.memory, "\(used) bytes of memory are used", in: self) }
-        // Memory that was just released may be counted a little longer.
+        // Memory may still be counted for a short time after its release.
         let held = store.table.withLock { $0.lives.values.reduce(0) { $0 + $1.generation.memory.byteCount } }
         if used - ledger.reserved < held {
             world.report(.memory, "\(used) bytes of memory are counted, \(held) are held", in: self)
         }
-        // The lock of the directory is also an open file.
+        // The directory's lock file is also open.
         let files = memory.openCount
         if files > Self.openFileLimit + 1 { world.report(.openFiles, "\(files) files are open", in: self) }
     }
 
-    /// The limit of open files. It is the minimum that a store accepts, because a play has few media.
+    /// The limit on open files. It is the minimum that a store accepts, because a play uses few media files.
     private static let openFileLimit = 8
 
     /// Checks that the stored bytes neither exceed the capacity nor grow beyond it.
     ///
-    /// Files that can't be removed are not included. Those of an earlier life are found and counted only after the
-    /// opening, and no eviction frees their space. Bytes that a damaged catalog did not count are
+    /// Files that can't be removed are not included. Such files from an earlier life are found and counted only after
+    /// the directory was opened, and evictions do not free their space. Bytes that a damaged catalog did not count are
     /// not included either.
     func checkCapacity(_ cache: MediaCache) {
         guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
@@ -171,9 +171,9 @@ final class PlayLife: Sendable {
     }
 
     /// Flips, removes or truncates bytes of a media file that no process has open. A process trusts bytes that it has
-    /// checked until it ends.
+    /// verified until the process ends.
     static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: PlayLog) {
-        // Files of extreme lengths are excluded, because their pages can't be enumerated.
+        // Files with extreme lengths are excluded, because their pages can't be enumerated.
         let media = files.paths.filter { $0.hasSuffix(".media") && (files.with($0, \.count) ?? 0) < 1 << 40 }
         guard let path = media.randomElement(using: &random) else { return }
         let size = files.with(path, \.count) ?? 0
@@ -222,7 +222,7 @@ final class PlayLife: Sendable {
         return effect
     }
 
-    /// Determines the effect of a disk call of the catalog.
+    /// Determines the effect of a disk call from the catalog.
     private func judge(_ call: CatalogFaults.Call) -> Int32? {
         let rate = world.plan.catalogFaults
         guard rate > 0 else { return nil }
@@ -242,12 +242,12 @@ final class PlayLife: Sendable {
         return code
     }
 
-    /// Kills the process. Its files are copied, and later changes have no effect.
+    /// Kills the process. Its files are copied, so later changes have no effect on the next life.
     func kill() {
         guard !isDead else { return }
         let target = "\(world.root)/\(number + 1)"
         let copy = memory.copy(renaming: directory, to: target)
-        try? copyCatalog(to: target)  // If there is none yet, none is copied.
+        try? copyCatalog(to: target)  // A catalog may not exist yet.
         state.withLock { state in
             state.isDead = true
             state.remains = (copy, target)
@@ -267,8 +267,8 @@ final class PlayLife: Sendable {
         }
     }
 
-    /// Removes bytes that were not on the disk yet: any page of a file, and the end of the catalog's journal.
-    /// Synchronized bytes stay, because the database may have been written from them.
+    /// Removes bytes that had not been synchronized to the disk: any page of a file, and the end of the catalog's
+    /// journal. Synchronized bytes remain, because the database may have been written from them.
     private func losePower(_ copy: MemoryFileSystem, _ target: String) {
         var random = state.withLock { $0.random.fork() }
         for path in copy.paths where path.hasSuffix(".media") {
@@ -285,7 +285,7 @@ final class PlayLife: Sendable {
     }
 }
 
-/// The connection to the origin in one life. A killed process sends no requests.
+/// The connection to the origin in one life. A killed process does not send requests.
 private struct LifeUpstream: Upstream {
     let life: PlayLife
 

@@ -5,10 +5,10 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An in-memory origin in virtual time. It serves patterns, fails at random from a seed, and counts every byte that it
-/// sends.
+/// An in-memory origin in virtual time. It serves patterns, fails at random as determined by a seed, and counts every
+/// byte that it sends.
 final class PlayOrigin: Sendable {
-    /// The bytes that were sent of one version.
+    /// The bytes of one version that were sent.
     struct Sent: Sendable {
         var bytes: Int64 = 0
         var distinct = ByteRangeSet()
@@ -48,7 +48,7 @@ final class PlayOrigin: Sendable {
         media.versions[state.withLock { $0.current[media.path] ?? 0 }]
     }
 
-    /// Whether a version other than the first one was served, or may have been.
+    /// Returns whether a version other than the first one may have been served.
     func hasChanged(_ media: SimulatedMedia) -> Bool { state.withLock { $0.current[media.path] ?? 0 } > 0 }
 
     /// The total number of bytes that were sent more than once.
@@ -71,12 +71,13 @@ final class PlayOrigin: Sendable {
         state.withLock { $0.current[media.path] = min(($0.current[media.path] ?? 0) + 1, media.versions.count - 1) }
     }
 
-    /// The media whose first version is no longer served.
+    /// The paths of the media whose first version is no longer served.
     var changed: [String] {
         state.withLock { state in state.current.keys.filter { state.current[$0] ?? 0 > 0 }.sorted() }
     }
 
-    /// Records that a cache has detected a change of the media. It then cancels its requests for the previous version.
+    /// Records that a cache has detected a change to the media. The cache then cancels its requests for the previous
+    /// version.
     func recordChange(seenOf path: String) {
         let now = clock.now.offset
         state.withLock { $0.retries.recordChange(of: path, now: now) }
@@ -142,7 +143,7 @@ final class PlayOrigin: Sendable {
         if let early, !plan.damages, !plan.failsToStore {
             life.world.report(.askedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
         }
-        // For a request of the last bytes, only the headers are used, to get the length.
+        // A request for the last bytes only serves to get the length from the headers.
         let isQuestion = request.headerFields[.range]?.hasPrefix("bytes=-") ?? false
         guard viewer.preloads, !isQuestion, life.world.isCalm, !life.world.mayPreloadsContinue(in: life) else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)
@@ -155,7 +156,7 @@ final class PlayOrigin: Sendable {
         }
     }
 
-    /// Returns the first requested byte, or 0 for a request of the last bytes.
+    /// Returns the offset of the first requested byte, or 0 for a request for the last bytes.
     private static func lower(of request: UpstreamRequest) -> Int64 {
         let text = request.headerFields[.range]?.dropFirst("bytes=".count).prefix { $0 != "-" } ?? ""
         return Int64(text) ?? 0
@@ -173,8 +174,8 @@ final class PlayOrigin: Sendable {
         let isCurrent = request.headerFields[.ifRange].map { $0 == tag } ?? true
         guard media.hasRanges, isCurrent, let asked = request.headerFields[.range] else {
             if media.tellsLength { fields[.contentLength] = "\(pattern.length)" }
-            // Parts of several versions of an origin that keeps changing are not combined. After a truncation, the
-            // whole resource is requested again.
+            // If an origin keeps changing, parts from several versions are not combined. After a truncation, the whole
+            // resource is requested again.
             let mayComeAgain = state.withLock { $0.current[media.path] ?? 0 } > 1
             let body = Sending(
                 life, media, viewer, pattern, 0..<pattern.length, sentBefore: sentBefore, mayComeAgain: mayComeAgain)
@@ -212,7 +213,7 @@ final class PlayOrigin: Sendable {
         (URL(string: "http://media.example/extreme\(number)")!, extremeLengths[number])  // The URL is always valid.
     }
 
-    /// Whether a URL is that of a resource of an extreme length.
+    /// Returns whether a URL belongs to a resource with an extreme length.
     static func isExtreme(_ url: String) -> Bool { url.contains("/extreme") }
 
     private static func extremeLength(of path: String) -> Int64? {

@@ -1,6 +1,6 @@
 import SpoolTesting
 
-/// A plan as one line of a log.
+/// A description of a plan in one line, for logs.
 extension PlayPlan: CustomStringConvertible {
     var description: String {
         let media = media.map { media in

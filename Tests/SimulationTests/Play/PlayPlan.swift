@@ -1,7 +1,8 @@
 import Spool
 import SpoolTesting
 
-/// The plan of one play: its media, the faults of its origin and disk, and its lives. The seed determines all of it.
+/// The plan of one play: its media, the faults of its origin and disk, and its lives. The seed determines the complete
+/// plan.
 struct PlayPlan: Sendable {
     /// How a life of the cache ends.
     enum Ending: Sendable, CaseIterable {
@@ -11,11 +12,11 @@ struct PlayPlan: Sendable {
         case closedInPlay
         /// The process is killed during a file system call.
         case killed
-        /// The process is killed, and bytes that were not on the disk are lost.
+        /// The process is killed, and bytes that were not synchronized to the disk are lost.
         case powerLost
     }
 
-    /// The time from when the directory is opened until the cache is closed or killed.
+    /// The period from the time when the directory is opened until the cache is closed or killed.
     struct Life: Sendable {
         var ending: Ending
         var players: Int
@@ -34,9 +35,9 @@ struct PlayPlan: Sendable {
     /// Whether versions change at the origin.
     var changes = false
     var capacity: Int64?
-    /// One of this many calls of the file system fails; 0 means none.
+    /// One in this many file system calls fails; 0 means that none fail.
     var diskFaults = 0
-    /// One of this many file system calls of the catalog fails; 0 means none.
+    /// One in this many disk calls from the catalog fails; 0 means that none fail.
     var catalogFaults = 0
     /// Whether bytes on disk are damaged between two lives.
     var damages = false
@@ -44,9 +45,9 @@ struct PlayPlan: Sendable {
     var damagesCatalog = false
     /// Whether the file system can free a part of a file.
     var punchesHoles = true
-    /// One of this many removals of media files fails; 0 means none.
+    /// One in this many removals of media files fails; 0 means that none fail.
     var removalFaults = 0
-    /// The age at which unused media is evicted. No play takes that long.
+    /// The age at which unused media is evicted. It exceeds the duration of any play.
     var maximumAge: Duration?
     /// Whether the credentials of some players are rejected.
     var refusesSome = false
@@ -66,7 +67,7 @@ struct PlayPlan: Sendable {
         // long time.
         var longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
         var count = 1 + random.below(3)
-        // More media files than a cache may have open.
+        // This is more media files than a cache may have open.
         if random.chance(10) { (longest, count) = (100_000, 9 + random.below(4)) }
         media = (0..<count as Range<Int>).map {
             SimulatedMedia(number: $0, longest: longest, changes: changes, &random)
@@ -79,7 +80,7 @@ struct PlayPlan: Sendable {
         if freshness == .http { media = media.map { $0.toldApart(&random) } }
         refusesSome = freshness != .http && random.chance(5)
         preloads = random.chance(3)
-        // The priority of a preload can be checked only if players wait for nothing but bytes in transit.
+        // The priority of preloads can be checked only if players wait only for bytes in transit.
         let isForPreloads = preloads && random.chance(2)
         if isForPreloads { calm(&random) }
         chores = Chore.allCases.filter { chore in
@@ -104,7 +105,7 @@ struct PlayPlan: Sendable {
         if !isForPreloads { drawConditions() }
     }
 
-    /// Draws the conditions of the machine, independently of the other draws.
+    /// Draws the properties of the machine, independently of the other draws.
     private mutating func drawConditions() {
         var random = SplitMix(seed &+ 0xC0_4D)
         punchesHoles = !random.chance(8)
@@ -120,7 +121,7 @@ struct PlayPlan: Sendable {
         }
     }
 
-    /// Removes all faults of the origin and the disk.
+    /// Removes all faults of the origin and the disk from the plan.
     private mutating func calm(_ random: inout SplitMix) {
         (faults, capacity, diskFaults, catalogFaults) = (OriginFaults(), nil, 0, 0)
         (damages, refusesSome) = (false, false)
@@ -137,7 +138,7 @@ struct PlayPlan: Sendable {
             || media.contains { !$0.hasRanges || !$0.tellsLength }
     }
 
-    /// Whether the disk rejects or removes bytes that should be stored.
+    /// Whether the disk may reject or remove bytes that should be stored.
     var failsToStore: Bool { diskFaults + catalogFaults > 0 || chores.contains(.deleteDirectory) }
 
     /// The viewers that may send requests in the last life.

@@ -3,7 +3,7 @@ import Synchronization
 
 /// A runner of plays on its own threads, each of which takes one seed after another.
 ///
-/// A play that hangs ends the process with its seed (``PlayWatch``).
+/// If a play hangs, its seed is printed and the process ends (see ``PlayWatch``).
 final class PlayRunner: Sendable {
     private struct State {
         /// The remaining seeds.
@@ -48,7 +48,7 @@ final class PlayRunner: Sendable {
             let thread = Thread {
                 let note = self.folder.map { "\($0)/playing-\(number)" }
                 while let seed = self.takeSeed() {
-                    // If the write fails, the only effect is that the seed of a crash is unknown.
+                    // If the write fails, the seed is unknown after a crash, and there is no other effect.
                     if let note { try? Data("\(seed)\n".utf8).write(to: URL(fileURLWithPath: note)) }
                     let report = Play.run(seed: seed, logLimit: self.logLimit, watch: self.watch)
                     self.state.withLock { $0.reports.append(report) }

@@ -15,7 +15,7 @@ struct PlaySummary: CustomStringConvertible {
     var steps = 0
     /// A hash of the digests of all plays.
     var digest: UInt64 = 0
-    /// The steps of the longest play.
+    /// The number of steps in the longest play.
     var mostSteps = 0
     var longestTime = Duration.zero
     /// The number of plays with findings.
@@ -44,7 +44,7 @@ struct PlaySummary: CustomStringConvertible {
         groups = found.values.sorted { ($1.seeds.count, $0.signature) < ($0.seeds.count, $1.signature) }
     }
 
-    /// Returns the seeds of the plays with a kind of finding.
+    /// Returns the seeds of the plays with findings of a kind.
     func seeds(of kind: Finding.Kind) -> [UInt64] {
         Set(groups.filter { $0.example.kind == kind }.flatMap(\.seeds)).sorted()
     }

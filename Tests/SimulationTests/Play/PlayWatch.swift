@@ -2,11 +2,11 @@ import Foundation
 import SpoolTesting
 import Synchronization
 
-/// A watchdog that ends the process if a play hangs, and prints its seed.
+/// A watchdog that prints the seed of a play that hangs, and ends the process.
 ///
 /// A call that never returns cannot be cancelled, and tasks that wait for it would wait silently. The watchdog checks
-/// all plays once per second on a separate thread. It counts checks and reads no clock, so that a sleeping or busy
-/// machine does not look like a hanging play.
+/// all plays once per second on a separate thread. It counts checks and does not read a clock, so that a sleeping or
+/// busy machine does not look like a hanging play.
 final class PlayWatch: Sendable {
     private struct Watched {
         let world: PlayWorld
@@ -23,7 +23,7 @@ final class PlayWatch: Sendable {
     private let limit: Int
 
     /// - Parameters:
-    ///   - limit: The number of checks of one play after which the process ends.
+    ///   - limit: The number of checks after which a play counts as hanging and the process ends.
     ///   - interval: The time between two checks, in seconds.
     init(limit: Int = 90, interval: Double = 1) {
         self.limit = limit
@@ -45,7 +45,7 @@ final class PlayWatch: Sendable {
         }
     }
 
-    /// Ends the watch of a play.
+    /// Stops watching a play.
     func end(_ number: Int) { state.withLock { _ = $0.plays.removeValue(forKey: number) } }
 
     private func look() {
@@ -54,12 +54,12 @@ final class PlayWatch: Sendable {
             return state.plays.sorted { $0.key < $1.key }.map(\.value).first { $0.looks >= limit }
         }
         guard let late else { return }
-        // The seed is first, because reading more of the play may hang too.
+        // The seed is printed first, because reading other properties of the play may also hang.
         let seed = late.world.plan.seed
         say("simulated play: seed \(seed) hangs: it is not over after \(limit) looks; SPOOL_SEED=\(seed) shows it")
         say("its executor has run \(late.world.executor.steps) jobs; the last lines of its log:")
         say(late.world.log.lines.suffix(20).joined(separator: "\n"))
-        // This is not an orderly exit, because that might wait for the hanging thread.
+        // The exit is immediate, because an orderly exit might wait for the hanging thread.
         _exit(1)
     }
 

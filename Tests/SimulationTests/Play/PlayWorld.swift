@@ -16,7 +16,7 @@ final class PlayWorld: Sendable {
         var isPlayback: Bool
     }
 
-    /// A period in which players of a life have waited for bytes, with pauses of less than a second.
+    /// A period in which players in one life have waited for bytes, with pauses of less than a second.
     private struct Streak {
         var since: Duration
         var lastEnd: Duration?
@@ -36,14 +36,14 @@ final class PlayWorld: Sendable {
         var uncounted: Int64 = 0
     }
 
-    /// The maximum time that anything may wait, which is longer than all retries and time-outs.
+    /// The maximum duration of any wait, which exceeds that of all retries and timeouts.
     static let bound = Duration.seconds(300)
 
     let plan: PlayPlan
     let executor: SeededExecutor
     let origin: PlayOrigin
     let log: PlayLog
-    /// The directory of the lives' catalogs.
+    /// The directory that contains the catalogs of all lives.
     let root: String
     private let state = Mutex(State())
     private let engineRandom: Mutex<SplitMix>
@@ -77,16 +77,16 @@ final class PlayWorld: Sendable {
     func jump(bySeconds seconds: Double) { state.withLock { $0.clockOffset += seconds } }
 
     func sleep(_ duration: Duration) async {
-        // The sleep ends early only if the play is over.
+        // The sleep ends early only when the play is over.
         try? await executor.clock.sleep(until: executor.clock.now.advanced(by: duration))
     }
 
-    /// A task of the play.
+    /// Starts a task that belongs to the play.
     func task(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         Task(executorPreference: executor) { await body() }
     }
 
-    /// A text without the name of the play's folder, which differs from run to run.
+    /// Returns a text without the name of the play's folder, which differs from run to run.
     func withoutRoot(_ text: String) -> String {
         text.utf8.contains(UInt8(ascii: "/")) ? text.replacingOccurrences(of: root, with: "") : text
     }
@@ -97,7 +97,7 @@ final class PlayWorld: Sendable {
     var operations: Int { state.withLock { $0.operations } }
     var isAborted: Bool { state.withLock { $0.isAborted } }
 
-    /// Reports a finding, unless it occurred in a life that was killed.
+    /// Reports a finding, unless it belongs to a life that was killed.
     func report(_ kind: Finding.Kind, _ text: @autoclosure () -> String, in life: PlayLife? = nil) {
         if let life, life.isDead { return }
         let finding = Finding(kind: kind, text: "\(life.map { "life \($0.number): " } ?? "")\(withoutRoot(text()))")
@@ -107,7 +107,7 @@ final class PlayWorld: Sendable {
 
     func countOperation() { state.withLock { $0.operations += 1 } }
 
-    /// Allows bytes to be sent again, for a reason that is logged.
+    /// Allows a number of bytes to be sent again, and logs the reason.
     func allowRepeating(_ bytes: Int64, _ reason: String) {
         log.add("play", "\(bytes) bytes may be sent again: \(reason)")
         state.withLock { $0.mayRepeat += bytes }
@@ -116,7 +116,8 @@ final class PlayWorld: Sendable {
     /// Records that a damaged catalog counts fewer bytes than are stored.
     func recordUncounted(_ bytes: Int64) { state.withLock { $0.uncounted += bytes } }
 
-    /// The bytes that damaged catalogs did not count. The excess is evicted only after their rows are read.
+    /// The number of bytes that damaged catalogs did not count. The excess is evicted only after the damaged rows are
+    /// read.
     var uncountedBytes: Int64 { state.withLock { $0.uncounted } }
 
     var repeatAllowance: Int64 { state.withLock { $0.mayRepeat } }
@@ -125,7 +126,7 @@ final class PlayWorld: Sendable {
 
     /// Runs `body`, which must not take longer than ``bound``.
     ///
-    /// - Parameter label: A description of the wait, which is created only for a report.
+    /// - Parameter label: A description of the wait, which is evaluated only for a report.
     func timed<R>(
         _ label: @autoclosure @escaping @Sendable () -> String, in life: PlayLife?, isPlayback: Bool = false,
         _ body: () async throws -> R
@@ -161,7 +162,7 @@ final class PlayWorld: Sendable {
             && plan.media.allSatisfy { $0.failingPlace == nil } && !plan.lives.contains { $0.ending == .powerLost }
     }
 
-    /// The players' waits for bytes that have lasted longer than `duration`.
+    /// Returns the players' waits for bytes that have lasted longer than `duration`.
     func playbackWaits(longerThan duration: Duration, in life: PlayLife) -> Set<Int> {
         let now = executor.clock.now.offset
         return state.withLock { state in
@@ -169,7 +170,7 @@ final class PlayWorld: Sendable {
         }
     }
 
-    /// Whether players have waited long enough, without a pause of a second, that preloads may continue.
+    /// Returns whether players have waited so long, without a pause of a second, that preloads may continue.
     func mayPreloadsContinue(in life: PlayLife) -> Bool {
         let now = executor.clock.now.offset
         return state.withLock { state in
@@ -177,7 +178,7 @@ final class PlayWorld: Sendable {
         }
     }
 
-    /// Regularly looks for waits that take too long, and ends the play if there is one.
+    /// Checks regularly for waits that take too long, and ends the play if it finds one.
     func watch(until isDone: @Sendable () -> Bool) async {
         while !isDone(), !isAborted, !Task.isCancelled {
             await sleep(.seconds(60))
@@ -192,7 +193,7 @@ final class PlayWorld: Sendable {
             state.waits.sorted { $0.key < $1.key }.map(\.value).filter { now - $0.since > bound }
         }
         for wait in late {
-            // This includes a killed life, because its disk still works, and its origin rejects requests.
+            // Waits in a killed life are included, because its disk still works, and its origin rejects requests.
             report(.hang, "\(wait.label()) has waited since \(wait.since)")
             state.withLock { $0.isAborted = true }
         }

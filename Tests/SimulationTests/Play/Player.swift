@@ -1,7 +1,7 @@
 import Spool
 import SpoolTesting
 
-/// A simulated player that opens, reads, seeks, cancels and releases resources as its seed determines.
+/// A simulated player that opens, reads, seeks in, cancels and releases resources, as determined by its seed.
 struct Player {
     let name: String
     let life: PlayLife
@@ -27,7 +27,7 @@ struct Player {
             switch random.below(12) {
             case 0: held.removeAll()
             case 1:
-                // The resource is opened and released immediately.
+                // The resource is opened, and released immediately.
                 world.log.add(
                     name, "opens and releases \(open(random.pick(world.plan.media), viewer).key.hash.prefix(4))")
             case 2: await askInformation()
@@ -109,7 +109,7 @@ struct Player {
         }
     }
 
-    /// Reads, and cancels the task or the reader while it waits.
+    /// Reads, and cancels the task or the reader during the read.
     private mutating func readCancelled() async {
         let (media, opened) = open()
         var reading = Reading(media, opened, range(in: media), viewer, &random)
@@ -151,7 +151,7 @@ struct Player {
     }
 }
 
-/// A reader in use, and the check of its delivered bytes.
+/// A reader, and the check of the bytes that it delivers.
 struct Reading: Sendable {
     let reader: MediaReader
     var check: ReadCheck
@@ -163,7 +163,7 @@ struct Reading: Sendable {
     private let isPlayback: Bool
     private var place: PlaceAtOrigin?
 
-    /// Creates a read of all bytes.
+    /// Creates a reading of all bytes.
     init(whole media: SimulatedMedia, _ opened: MediaResource, _ viewer: Viewer, _ random: inout SplitMix) {
         self.init(media, opened, .all, viewer, &random)
         chunksLeft = .max
@@ -185,7 +185,7 @@ struct Reading: Sendable {
         if chunkSize < 1_000 { chunksLeft = min(chunksLeft, 60) }
     }
 
-    /// Allows requests of the reader until the last copy of this value is released.
+    /// Registers the reader with the origin's check of retries, until the last copy of this value is released.
     mutating func takePlace(_ origin: PlayOrigin) {
         guard place == nil else { return }
         place = PlaceAtOrigin(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 import SpoolTesting
 
-/// A comparison of the bytes that a reader delivers with the versions of the origin.
+/// A comparison of the bytes that a reader delivers with the versions at the origin.
 struct ReadCheck {
     let media: SimulatedMedia
     let range: MediaRange
@@ -21,7 +21,7 @@ struct ReadCheck {
     /// The position of the reader, for messages.
     var place: String { "\(media.path) \(range) at \(position.map(String.init) ?? "its start")" }
 
-    /// Checks a chunk, and returns what is wrong with it.
+    /// Checks a chunk, and returns a finding if it is wrong.
     mutating func take(_ chunk: MediaChunk) -> Finding? {
         if chunk.data.isEmpty { return Finding(kind: .wrongPlace, text: "\(place) got no bytes in \(chunk.range)") }
         let isStart = position == nil
@@ -29,8 +29,8 @@ struct ReadCheck {
             return Finding(kind: .wrongPlace, text: "\(place) continued at \(chunk.offset)")
         }
         candidates = candidates.filter { version in
-            // The start of the last bytes is determined when the reader opens. The version may change before its first
-            // byte.
+            // The start of a suffix is determined when the reader opens. The version may change before the reader
+            // delivers a byte.
             if isStart, !media.versions.contains(where: { start(in: $0) == chunk.offset }) { return false }
             if chunk.range.upperBound > end(in: version) { return false }
             return chunk.data.withUnsafeBytes { version.firstMismatch(in: $0, at: chunk.offset) == nil }
@@ -40,7 +40,7 @@ struct ReadCheck {
         return nil
     }
 
-    /// Checks that the reader may be at its end.
+    /// Checks that the reader may end at its position, and returns a finding if it may not.
     func end() -> Finding? {
         let isEnd = candidates.contains { version in
             (position ?? start(in: version)) == end(in: version)
@@ -62,7 +62,7 @@ struct ReadCheck {
         return version.length
     }
 
-    /// Returns whether previous events explain an error.
+    /// Returns whether the plan and previous events explain an error.
     func explains(_ error: CacheError, in life: PlayLife) -> Bool {
         let plan = life.world.plan
         let touchesFailingPlace = media.failingPlace.map { place in
@@ -76,7 +76,7 @@ struct ReadCheck {
             return plan.faults.isAny || plan.chores.contains(.outage) || touchesFailingPlace ?? false
         case .originErrorStatus: return viewer.isRefused
         case .unsatisfiableRange:
-            // The last bytes are counted from the end of the version that is known when the reader opens.
+            // A suffix is counted from the end of the version that is known when the reader opens.
             let changesLength = Set(media.versions.map(\.length)).count > 1 && life.world.origin.hasChanged(media)
             let isUnknown = !media.tellsLength || changesLength || plan.damagesCatalog
             if isSuffix, isUnknown { return true }

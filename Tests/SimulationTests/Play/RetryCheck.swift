@@ -3,8 +3,8 @@ import Synchronization
 
 /// A check of the time between a failure and the next request for the same bytes.
 ///
-/// The time must be at least the origin's `Retry-After`, or else the first retry delay. The check applies only if a
-/// resource has one reader, because another reader could send the request.
+/// The time must be at least the origin's `Retry-After` or, without one, the first retry delay. The check applies only
+/// if a resource has one reader, because another reader could send the request.
 struct RetryCheck: Sendable {
     private struct Place: Hashable {
         var resource: String
@@ -22,7 +22,7 @@ struct RetryCheck: Sendable {
 
     /// The first retry delay of a cache, without its jitter.
     private static let shortest = Duration.milliseconds(150)
-    /// The time in which a response to a request that is being cancelled may be ignored.
+    /// The time within which the response to a request that is being cancelled may be ignored.
     private static let crossing = Duration.milliseconds(1)
 
     private var rests: [Place: Rest] = [:]
@@ -31,7 +31,7 @@ struct RetryCheck: Sendable {
     /// The paths of the media whose stored bytes are being removed.
     private var removing: Set<String> = []
 
-    /// Adds readers, which may send requests immediately.
+    /// Adds readers to a resource, which may cause requests immediately.
     mutating func begin(_ resource: String, readers count: Int) {
         readers[resource, default: 0] += count
         rests = rests.filter { $0.key.resource != resource }
@@ -42,7 +42,8 @@ struct RetryCheck: Sendable {
         if readers[resource] == 0 { idleSince[resource] = now }
     }
 
-    /// Starts a removal of stored bytes. Readers may request them again immediately, except after `Retry-After`.
+    /// Records that stored bytes are being removed. They may be requested again immediately, except after
+    /// `Retry-After`.
     mutating func beginRemoval(of paths: [String]) {
         removing.formUnion(paths)
         forgetRemoved()
@@ -62,12 +63,13 @@ struct RetryCheck: Sendable {
     /// Returns the path at the start of a resource's name.
     private static func path(of resource: String) -> String { String(resource.prefix { $0 != " " }) }
 
-    /// Removes failures of an older version that were sent shortly before, because the requests for it were cancelled.
+    /// Removes the failures that were sent shortly before a change of version, because their requests have been
+    /// cancelled.
     mutating func recordChange(of path: String, now: Duration) {
         rests = rests.filter { Self.path(of: $0.key.resource) != path || $0.value.said + Self.crossing < now }
     }
 
-    /// Returns the time for which the resource has had no reader.
+    /// Returns the time for which the resource has not had readers.
     func idleTimeout(of resource: String, now: Duration) -> Duration {
         guard readers[resource] == 0, let start = idleSince[resource] else { return .zero }
         return now - start
@@ -88,7 +90,7 @@ struct RetryCheck: Sendable {
         rests[place] = rest
     }
 
-    /// Records that bytes were sent. The next request is then not a retry, except after `Retry-After`.
+    /// Records that bytes were sent. The next request then does not count as a retry, except after `Retry-After`.
     mutating func succeed(_ resource: String, in life: Int, at offset: Int64) {
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         if rests[place]?.isWanted == false { rests[place] = nil }
@@ -96,8 +98,8 @@ struct RetryCheck: Sendable {
 
     /// Checks a request for the bytes from `offset`.
     ///
-    /// - Returns: The time by which the request is too early; `nil` if it is not. Without `Retry-After`, one early
-    ///   request is allowed, because possibly no reader waited for the failed request.
+    /// - Returns: The time by which the request is too early; `nil` if it is allowed. Without `Retry-After`, one early
+    ///   request is allowed, because it is possible that no reader waited for the failed request.
     mutating func ask(_ resource: String, in life: Int, at offset: Int64, now: Duration) -> Duration? {
         let place = Place(resource: resource, life: life, block: offset / 65_536)
         guard isAlone(resource), var rest = rests[place], rest.until > now else { return nil }

@@ -13,14 +13,14 @@ final class Sending: Sendable {
     private let mayComeAgain: Bool
     private let rest: Mutex<Range<Int64>>
     private let largest = Mutex<Int64>(0)
-    /// The bytes that had been sent before its request.
+    /// The bytes that had been sent before the body was requested.
     private let sentBefore: ByteRangeSet
-    /// The number of bytes of its last piece that other bodies sent after its request.
+    /// The number of bytes in the last piece that other bodies have also sent since this body was requested.
     private let overtaken = Mutex<Int64>(0)
     /// Whether the receiver has received all bytes.
     private let isEnded = Mutex(false)
 
-    /// - Parameter mayComeAgain: Whether all its bytes may be sent once more.
+    /// - Parameter mayComeAgain: Whether all bytes of the body may be sent once more.
     init(
         _ life: PlayLife, _ media: SimulatedMedia, _ viewer: Viewer, _ pattern: PatternBytes, _ range: Range<Int64>,
         sentBefore: ByteRangeSet, mayComeAgain: Bool = false
@@ -93,7 +93,8 @@ final class Sending: Sendable {
         case .sent(let piece):
             let name = media.name(for: viewer)
             let idle = origin.state.withLock { $0.retries.idleTimeout(of: name, now: now) }
-            // A transfer without readers is cancelled after 50 ms, unless the rest of it fits into the socket buffers.
+            // A transfer without readers is cancelled after 50 ms, unless its remaining bytes fit into the socket
+            // buffers.
             if idle > .milliseconds(100), rest.upperBound - rest.lowerBound > 256 << 10 {
                 life.world.report(
                     .transferAtRest, "\(media.path) sends \(piece), which no reader has needed for \(idle)", in: life)
@@ -106,7 +107,7 @@ final class Sending: Sendable {
     }
 }
 
-/// The pieces of a body of a `PlayOrigin`, or no pieces.
+/// The pieces of a body from a ``PlayOrigin``. There are none if there is no body.
 struct SentPieces: AsyncSequence, Sendable {
     typealias Element = [UInt8]
 

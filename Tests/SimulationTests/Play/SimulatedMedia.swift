@@ -1,14 +1,14 @@
 import Foundation
 import SpoolTesting
 
-/// A resource of the simulated origin, with its versions and the behavior of the origin.
+/// A resource at the simulated origin, with its versions and the origin's behavior.
 struct SimulatedMedia: Sendable {
     let path: String
     /// The consecutive versions for a request without a user.
     let versions: [PatternBytes]
     /// Whether the cache must separate users and variants.
     private var isToldApart = false
-    /// Whether each user, or each language, gets different bytes.
+    /// Whether each user gets different bytes.
     var isPersonal = false
     var hasLanguages = false
     var cacheControl: String?
@@ -30,7 +30,7 @@ struct SimulatedMedia: Sendable {
         return PatternBytes(seed: version.seed &+ UInt64(number) << 32, length: version.length)
     }
 
-    /// Returns the same name for all requests that a cache should treat as one resource.
+    /// Returns a name that is the same for all viewers whose requests a cache should treat as one resource.
     func name(for viewer: Viewer) -> String {
         isToldApart ? "\(path) \(viewer.user) \(viewer.language)" : path
     }
@@ -48,7 +48,7 @@ struct SimulatedMedia: Sendable {
         return media
     }
 
-    var url: URL { URL(string: "http://media.example\(path)")! }  // The path has only letters and a digit.
+    var url: URL { URL(string: "http://media.example\(path)")! }  // The path is always valid.
 
     init(number: Int, longest: Int, changes: Bool, _ random: inout SplitMix) {
         path = "/media\(number)"
@@ -74,8 +74,8 @@ struct SimulatedMedia: Sendable {
     }
 }
 
-/// The faults of the simulated origin. A value of `n` means that a fault occurs once in `n` times on average, and 0
-/// means never.
+/// The faults of the simulated origin. A value of `n` means that a fault occurs once in `n` times on average; 0 means
+/// never.
 struct OriginFaults: Sendable {
     var unreachable = 0
     var busy = 0

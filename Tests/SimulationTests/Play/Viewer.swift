@@ -4,7 +4,7 @@ import SpoolTesting
 
 /// The parts of a request that determine which bytes an origin sends, or whether it rejects the request.
 struct Viewer: Sendable, Hashable {
-    /// The number of the user, with its own credentials; 0 for none.
+    /// The number of the user; 0 for none. Each user has separate credentials.
     var user = 0
     var language = 0
     /// Whether the origin rejects the credentials.
@@ -14,7 +14,7 @@ struct Viewer: Sendable, Hashable {
 
     init() {}
 
-    /// Draws a viewer of a play.
+    /// Draws a viewer for a play.
     init(_ plan: PlayPlan, _ random: inout SplitMix) {
         if plan.freshness == .http {
             user = random.below(3)
@@ -41,5 +41,5 @@ struct Viewer: Sendable, Hashable {
         return fields
     }
 
-    private static let purpose = HTTPField.Name("Purpose")!  // Consists of letters only.
+    private static let purpose = HTTPField.Name("Purpose")!  // The name is valid.
 }
