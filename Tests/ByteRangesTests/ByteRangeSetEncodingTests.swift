@@ -48,7 +48,7 @@ struct ByteRangeSetEncodingTests {
             ([1, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1], .malformedInteger),
             ([1, 1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F], .offsetOverflow),
             ([2, 0, 9, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F, 1], .offsetOverflow),
-            // A count that exceeds any memory, without ranges after it.
+            // This count exceeds any memory, and no ranges follow.
             ([0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F], .truncated),
         ] as [([UInt8], ByteRangeSetDecodingError.Code)]
     )
@@ -74,7 +74,7 @@ struct ByteRangeSetEncodingTests {
         }
     }
 
-    @Test("Random and modified bytes are rejected, or are the only encoding of a valid set", arguments: 1...4)
+    @Test("Random and modified bytes are either rejected or equal to the encoding of the decoded set", arguments: 1...4)
     func anything(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var decoded = 0

@@ -2,7 +2,7 @@ import Testing
 
 @testable import ByteRanges
 
-/// Tests of every set of seven offsets with every range. The leaves are so small that ranges cross them.
+/// Tests of every set of seven offsets with every range. The leaves are so small that ranges span several of them.
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetExhaustiveTests {
     static let size = 7
@@ -116,8 +116,8 @@ struct ByteRangeSetExhaustiveTests {
     }
 }
 
-/// Checks that the set is valid and equals the model, and records an issue otherwise. It doesn't use `#expect`, which
-/// would take minutes for millions of cases.
+/// Checks that the set is valid and equals the model, and records an issue otherwise. The function doesn't use
+/// `#expect`, which would take minutes for millions of cases.
 func check(_ set: ByteRangeSet, _ model: OffsetModel, _ context: @autoclosure () -> String = "") -> Bool {
     same(set.leaves.violation, nil, "\(set) \(context())")
         && same(Array(set), model.ranges, context())

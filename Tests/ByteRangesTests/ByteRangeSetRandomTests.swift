@@ -2,7 +2,8 @@ import Testing
 
 @testable import ByteRanges
 
-/// Long random sequences of changes from a seed, compared with a bitmap. The whole set is checked after each step.
+/// Long random sequences of changes, determined by a seed and compared with a bitmap. The whole set is checked after
+/// each step.
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetRandomTests {
     @Test(
@@ -15,7 +16,7 @@ struct ByteRangeSetRandomTests {
         var model = OffsetModel(size: 250)
         var set = ByteRangeSet(leafCapacity: leafCapacity)
         for step in 0..<600 {
-            // Most ranges are short, so that many stay separate. Every 50th can cover whole leaves.
+            // Most ranges are short, so that many stay separate. Every 50th range can cover whole leaves.
             let length = Int64.random(in: 0...(step % 50 == 49 ? 120 : 4), using: &random)
             let lower = Int64.random(in: 0...(250 - length), using: &random)
             let inserts = Bool.random(using: &random)

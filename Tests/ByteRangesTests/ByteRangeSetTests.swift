@@ -20,7 +20,7 @@ struct ByteRangeSetTests {
         #expect(storedRanges.byteCount == 196_608)
     }
 
-    @Test("An empty set has no bounds and no bytes, and reports each range as missing")
+    @Test("An empty set has neither bounds nor bytes, and reports each range as missing")
     func empty() {
         let set = ByteRangeSet()
         #expect(set.isEmpty)
@@ -63,7 +63,7 @@ struct ByteRangeSetTests {
         #expect(set.byteCount == 0)
     }
 
-    @Test("Offsets below 0, down to Int64.min, are never contained and never cause a crash")
+    @Test("Offsets below 0, down to Int64.min, are never contained and do not cause a crash")
     func belowZero() {
         let whole = Int64.min..<Int64.max
         var set: ByteRangeSet = [-10..<5, 8..<9, Int64.min..<(-3)]

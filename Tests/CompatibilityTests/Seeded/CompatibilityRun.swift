@@ -8,7 +8,7 @@ import SpoolTesting
 /// app.
 ///
 /// The expected bytes are those that a plain client receives from the origin. If the plain client does not receive the
-/// media, the request is not compared.
+/// media, the request is skipped.
 struct CompatibilityRun {
     /// The result of a run.
     struct Result {
@@ -17,7 +17,7 @@ struct CompatibilityRun {
         var skipped = 0
     }
 
-    /// A request of a client.
+    /// A request from a client.
     private struct Step {
         var offset: Int
         /// The number of bytes after which the client disconnects.
@@ -121,7 +121,8 @@ struct CompatibilityRun {
         }
     }
 
-    /// Requests all steps without Spool, and returns the bytes of each, or `nil` for a request that fails.
+    /// Sends the requests of all steps without Spool, and returns the bytes that each receives; `nil` for a request
+    /// that fails.
     private func direct() async throws -> [[[UInt8]?]] {
         try await OriginServer.run(resources) { origin in
             var all: [[[UInt8]?]] = []
@@ -153,7 +154,8 @@ struct CompatibilityRun {
         return (bytes, "\(bytes.count) bytes")
     }
 
-    /// Compares bytes. The number of bytes that a disconnecting client receives varies, but is at least its limit.
+    /// Compares bytes. The number of bytes that a disconnecting client receives varies, but is at least the client's
+    /// limit.
     private static func isEqual(_ received: [UInt8]?, _ expected: [UInt8], _ step: Step) -> Bool {
         guard let received else { return false }
         guard step.limit < .max else { return received == expected }

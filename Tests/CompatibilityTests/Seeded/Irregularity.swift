@@ -3,11 +3,11 @@ import HTTPTypes
 import SpoolOrigin
 import SpoolTesting
 
-/// A deviation of an origin that players accept.
+/// A deviation from correct behavior at an origin that players accept.
 ///
 /// Irregularities of different kinds can be combined. A run has at most one of each kind.
 struct Irregularity: Sendable {
-    /// The part of a response that it changes.
+    /// The part of a response that an irregularity changes.
     enum Kind: CaseIterable {
         case type, coding, validator, range, redirect, cookie, framing, head, speed, caching
     }
@@ -25,7 +25,7 @@ struct Irregularity: Sendable {
         OriginRule(0..<Int.max, prepare: prepare, revise: revise)
     }
 
-    /// Irregularities of the media type.
+    /// Irregular media types.
     static let types =
         [
             "audio/mpeg", "video/mp4; codecs=\"avc1\"", "application/octet-stream", "binary/octet-stream", "text/plain",

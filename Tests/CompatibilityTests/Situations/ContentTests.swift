@@ -7,7 +7,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Bodies that do not match their type or status, and the part of each body that is stored.
+/// Bodies that do not match their type or status, and whether they are stored.
 @Suite(.timeLimit(.minutes(5))) struct ContentTests {
     private static let song = OriginContent.data(.mpegAudio(frames: 400))
     private static let errors = [
@@ -61,7 +61,7 @@ import Testing
     }
 
     @Test(
-        "E439: an origin sends media that is not compressed with the Content-Encoding of a compression",
+        "E439: uncompressed media is received even though its Content-Encoding names a compression method",
         arguments: ["gzip", "x-gzip", "deflate", "br", "compress"], [nil, "\"v1\""])
     func falseCoding(_ coding: String, etag: String?) async throws {
         let rule = OriginRule.always(.field("Content-Encoding", coding))

@@ -38,7 +38,7 @@ import Testing
         ("an early hint", .head { "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + $0 }),
     ]
 
-    @Test("A response is received despite a fault in its headers that curl accepts", arguments: faults.indices)
+    @Test("A response is received despite a fault in its headers if curl accepts the fault", arguments: faults.indices)
     func fault(_ index: Int) async throws {
         // A response with more fields than the parser accepts is not stored.
         try await Situation(Self.faults[index].rule, isStored: Self.faults[index].name != "300 fields").check()
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(
-        "Titles that a radio station inserts into the audio are sent only to clients that request them",
+        "Titles that a radio station inserts into its audio are sent only to clients that request titles",
         arguments: [true, false])
     func titles(isReverse: Bool) async throws {
         let plain = OriginContent.pattern(PatternBytes(seed: 1, length: 60_000))
@@ -103,9 +103,9 @@ import Testing
         let rule = OriginRule(
             0..<Int.max,
             prepare: { request, resource in
-                guard request.headerFields[HTTPField.Name("Icy-MetaData")!] == "1" else { return }  // A valid name.
+                guard request.headerFields[HTTPField.Name("Icy-MetaData")!] == "1" else { return }  // Never nil.
                 resource.content = titled
-                resource.headerFields[HTTPField.Name("icy-metaint")!] = "8192"  // A valid name.
+                resource.headerFields[HTTPField.Name("icy-metaint")!] = "8192"  // Never nil.
             })
         let station = OriginResource(plain, etag: nil, rules: [.always(.ignoresRanges(acceptRanges: nil)), rule])
         for freshness in [FreshnessPolicy.http, .immutable] {
@@ -118,7 +118,8 @@ import Testing
                         let first = try await PlainClient(fields: ["Icy-MetaData": "1"]).get(url)
                         let second = try await PlainClient().get(url)
                         expectBytes(second.body, plain.bytes(0..<60_000))
-                        // A forward proxy requests only audio, so that all clients use one stored response.
+                        // A forward proxy requests only audio without titles, so that all clients can share one stored
+                        // response.
                         let isTitled = first.field("icy-metaint") != nil
                         expectBytes(first.body, (isTitled ? titled : plain).bytes(0..<60_000))
                     }

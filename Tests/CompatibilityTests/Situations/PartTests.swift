@@ -50,14 +50,16 @@ import Testing
         }
     }
 
-    @Test("E436: an origin sends at most 5,000 bytes in each 206", arguments: [1500, 5000])
+    @Test(
+        "E436: media is received even though each 206 contains only a small part of the requested range",
+        arguments: [1500, 5000])
     func shortParts(_ limit: Int64) async throws {
         let situation = Situation(.always(.rangeLimit(limit)), seeks: [])
         try await situation.check()
         try await checkSeek(situation)
     }
 
-    /// Values of `Content-Range` for a whole body, with the requested range and the length.
+    /// Closures that return a `Content-Range` value for a whole body, from the requested range and the length.
     private static let forms: [@Sendable (Range<Int64>, Int64) -> String?] = [
         { _, _ in nil }, { _, length in "bytes 0-\(length - 1)/\(length)" },
         { range, length in "bytes \(range.lowerBound)-\(range.upperBound - 1)/\(length)" },
@@ -67,7 +69,7 @@ import Testing
     ]
 
     @Test(
-        "E437: an origin sends the whole body with 206 although a part was requested", arguments: forms.indices,
+        "E437: media is received from an origin that sends the whole body with 206", arguments: forms.indices,
         [nil, "\"v1\""])
     func wholeBodies(_ index: Int, etag: String?) async throws {
         for isChunked in index == 2 ? [false] : [false, true] {

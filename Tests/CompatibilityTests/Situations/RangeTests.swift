@@ -6,7 +6,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Responses to ranges that differ from those of a static file.
+/// Responses to range requests that differ from those for a static file.
 @Suite(.timeLimit(.minutes(5))) struct RangeTests {
     @Test("Media is received if a probe gets 206 without a total, bytes=0- gets 200, and later ranges get 206")
     func probe() async throws {
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    /// Values of `Content-Range`, with the first byte, the last one and the length.
+    /// Closures that return a `Content-Range` value, from the offsets of the first and last byte and the length.
     private static let forms: [@Sendable (Int64, Int64, Int64) -> String?] = [
         { _, _, _ in nil }, { "\($0)-\($1)/\($2)" }, { first, _, total in "\(first)-\(total)/\(total)" },
         { "bytes=\($0)-\($1)/\($2)" }, { "bytes: \($0)-\($1)/\($2)" }, { "bytes  \($0) - \($1) / \($2)" },
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "A file of one byte, of whole blocks, or of one byte less is received and stored",
+        "A file that consists of one byte, of whole blocks, or of one byte less is received and stored",
         arguments: [1, 65535, 65536, 131_072])
     func sizes(_ size: Int64) async throws {
         try await Situation(OriginResource(.pattern(PatternBytes(seed: 7, length: size))), seeks: []).check()

@@ -42,7 +42,7 @@ import Testing
             })
         var start = media
         start.rules = [target]
-        // Some characters may be sent with or without an encoding.
+        // Some characters may be sent either encoded or unencoded.
         let plain = path.removingPercentEncoding ?? path
         var resources = ["/go": start]
         let encoded = path.replacing("[", with: "%5B").replacing("]", with: "%5D")
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A redirect to the same URL is followed until the origin has received its cookie")
+    @Test("A redirect to the same URL is followed until the origin has received the cookie that it set")
     func sameURL() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -131,7 +131,7 @@ import Testing
         let url = try #require(URL(string: "http://\(name)/media"))
         try await CompatibilityStage.server { server, _ in
             let address = try #require(server.url(for: url))
-            // The name is valid, but unknown.
+            // The name is valid, but does not exist.
             let status = try await PlainClient().get(address).status
             #expect([502, 503, 504].contains(status), "\(status)")
         }

@@ -6,9 +6,9 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Origins that fail only because of a request's form: its range or its condition.
+/// Origins that reject requests only because of their form, such as a range or a condition.
 @Suite(.timeLimit(.minutes(5))) struct RejectedRequestTests {
-    /// Changes the resource for requests with a `Range` field.
+    /// Returns a rule that changes the resource for requests with a `Range` field.
     private static func forRanges(_ change: @escaping @Sendable (inout OriginResource) -> Void) -> OriginRule {
         OriginRule(
             0..<Int.max,
@@ -17,7 +17,7 @@ import Testing
             })
     }
 
-    /// Checks media that is read from its middle first.
+    /// Checks media that is first read from its middle.
     private func checkSeek(_ situation: Situation, maximumRequests: Int) async throws {
         try await OriginServer.run(situation.resources) { origin in
             try await CompatibilityStage.cache { cache in
@@ -38,7 +38,8 @@ import Testing
     }
 
     @Test(
-        "E431: an origin responds with an error to each request with Range", arguments: [400, 404, 405, 500, 501])
+        "E431: media is received from an origin that rejects each request with Range",
+        arguments: [400, 404, 405, 500, 501])
     func statuses(_ status: Int) async throws {
         let situation = Situation(Self.forRanges { $0.refusal = OriginRefusal(status) }, seeks: [])
         try await situation.check()
@@ -46,7 +47,7 @@ import Testing
     }
 
     @Test(
-        "E432: an origin sends no response, or no valid status line, for each request with Range",
+        "E432: media is received from an origin that does not respond to Range, or sends no valid status line",
         arguments: ["", "NONSENSE\r\n\r\n", "HTTP/7.1 200 OK\r\n\r\n"])
     func statusLines(_ text: String) async throws {
         let rule = Self.forRanges { $0.raw = OriginResource.RawResponse(Array(text.utf8), closes: true) }
@@ -55,7 +56,7 @@ import Testing
         try await checkSeek(situation, maximumRequests: 8)
     }
 
-    @Test("E433: if a resource is missing with and without Range, the origin's next missing ones are requested once")
+    @Test("E433: if a resource is missing with and without Range, the next missing resources are requested once")
     func missing() async throws {
         try await OriginServer.run([:]) { origin in
             try await CompatibilityStage.cache { cache in
@@ -78,7 +79,7 @@ import Testing
         }
     }
 
-    @Test("E434: a server responds with 500 to ranges past the end, but the requested bytes exist")
+    @Test("E434: media is received from a server that responds with 500 to ranges past the end")
     func pastEnd() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -106,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("E435: a server responds with 412 to If-None-Match in a GET")
+    @Test("E435: media is received from a server that responds with 412 to If-None-Match in a GET")
     func precondition() async throws {
         let rule = OriginRule(
             0..<Int.max,

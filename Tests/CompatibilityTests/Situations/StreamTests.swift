@@ -9,7 +9,7 @@ import Testing
 
 /// HLS and DASH manifests with faults or unusual forms.
 @Suite(.timeLimit(.minutes(5))) struct StreamTests {
-    /// Returns the digest of the packets that ffmpeg reads.
+    /// Returns the digest of the packets that ffmpeg reads from a URL.
     ///
     /// - Throws: ``Tool/Failed`` if ffmpeg reports an error.
     private func digest(_ url: URL) async throws -> String {
@@ -23,7 +23,8 @@ import Testing
         return String(line)
     }
 
-    /// Compares what ffmpeg reads from the origin with what it reads through the server, and after a download.
+    /// Compares the packets that ffmpeg reads from the origin with those that it reads through the server, and after a
+    /// download.
     private func compare(_ resources: [String: OriginResource], _ path: String = "/media.m3u8") async throws {
         try await OriginServer.run(resources) { origin in
             let direct = try await digest(origin.url(path))
@@ -69,7 +70,7 @@ import Testing
     }
 
     @Test(
-        "Files that a playlist names with unencoded characters are requested at the right paths",
+        "Files whose names contain unencoded characters in the playlist are requested at the right paths",
         arguments: ["\n", "\r\n"])
     func names(_ lineEnd: String) async throws {
         let names = [
@@ -117,7 +118,7 @@ import Testing
         }
     }
 
-    /// Playlists that players accept. `ORIGIN` is the origin.
+    /// Playlists that players accept. `ORIGIN` stands for the origin's URL.
     private static let masterPlaylists = [
         "#EXT-X-STREAM-INF:\nORIGIN/a.m3u8", "#EXT-X-STREAM-INF:BANDWIDTH=\"1\"\nORIGIN/a.m3u8",
         "#EXT-X-STREAM-INF:BANDWIDTH = 1\nORIGIN/a.m3u8",

@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Origins that are slow, that limit connections, or that end them early.
+/// Origins that are slow, limit connections, or end connections early.
 @Suite(.timeLimit(.minutes(5))) struct TimeTests {
     private static let pattern = PatternBytes(seed: 7, length: 200_000)
 
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "A second reader gets its bytes from an origin that rejects a second connection for an account",
+        "A second reader gets its bytes from an origin that rejects an account's second connection",
         arguments: [403, 429, 509])
     func oneConnection(_ status: Int) async throws {
         let film = PatternBytes(seed: 7, length: 9_000_000)
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(
-        "E440: a later client of an endless stream receives live audio under every policy",
+        "E440: a client that joins an endless stream later receives live audio under every policy",
         arguments: [FreshnessPolicy.http, .revalidate, .immutable], [false, true])
     func radio(_ freshness: FreshnessPolicy, staysOpen: Bool) async throws {
         let now = PatternBytes(seed: 1, length: 1 << 40)

@@ -6,7 +6,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Situations from issue trackers of players, media servers and proxy servers.
+/// Situations from the issue trackers of players, media servers and proxy servers.
 @Suite(.timeLimit(.minutes(5))) struct TrackerTests {
     private static func range(_ request: OriginRequest) -> RequestedRange? {
         request.headerFields[.range].flatMap { RequestedRange($0) }

@@ -4,7 +4,7 @@ import NIOPosix
 import NIOSSL
 import SpoolTesting
 
-/// A TLS server that closes each connection after its response without a `close_notify`.
+/// A TLS server that closes each connection after its response without sending `close_notify`.
 ///
 /// It sends the same bytes for each request.
 final class AbruptTLSServer: Sendable {
@@ -17,7 +17,7 @@ final class AbruptTLSServer: Sendable {
 
     /// Starts a server with a new certificate.
     ///
-    /// - Throws: ``Tool/Failed`` if the certificate can't be created. Also an error if no port can be bound.
+    /// - Throws: ``Tool/Failed`` if the certificate can't be created, or another error if no port can be bound.
     init(response: [UInt8], openssl: Tool) async throws {
         scratch = try ScratchDirectory()
         let (certificate, key) = (scratch.file("certificate.pem"), scratch.file("key.pem"))
@@ -57,7 +57,7 @@ final class AbruptTLSServer: Sendable {
         func close() { context?.close(promise: nil) }
     }
 
-    /// Sends the response when a request has ended.
+    /// A handler that sends the response when a request has ended.
     private final class Responder: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer

@@ -24,7 +24,7 @@ enum CompatibilityStage {
         return try await closing(cache, server) { try await body(server, cache) }
     }
 
-    /// Calls `body` with an empty cache, as an app uses it.
+    /// Calls `body` with an empty cache, without a server.
     static func cache<R>(
         upstream: (any Upstream)? = nil, clock: some Clock<Duration> = ContinuousClock(),
         configure: (inout MediaCache.Configuration) -> Void = { _ in }, _ body: (MediaCache) async throws -> R
@@ -48,7 +48,7 @@ enum CompatibilityStage {
     }
 }
 
-/// Reports an issue if bytes differ. `#expect` would take minutes to describe the differences between large arrays.
+/// Records an issue if bytes differ. `#expect` would take minutes to describe the differences between large arrays.
 func expectBytes(
     _ received: [UInt8]?, _ expected: [UInt8], _ place: String = "", at location: SourceLocation = #_sourceLocation
 ) {
@@ -70,7 +70,8 @@ extension MediaResource {
 }
 
 extension OriginRule {
-    /// Changes the text of each response's status line and fields, after the changes of previous rules.
+    /// Returns a rule that changes the text of each response's status line and fields, after earlier rules have been
+    /// applied.
     static func head(_ change: @escaping @Sendable (String) -> String) -> OriginRule {
         OriginRule(
             0..<Int.max,
@@ -82,7 +83,7 @@ extension OriginRule {
             })
     }
 
-    /// Adds a line after the status line of each response.
+    /// Returns a rule that adds a line after the status line of each response.
     static func line(_ line: String) -> OriginRule {
         .head { head in
             guard let end = head.firstRange(of: "\r\n") else { return head }
@@ -92,7 +93,7 @@ extension OriginRule {
 }
 
 extension Data {
-    /// Frames of MPEG audio at 128 kbit/s, without a tag.
+    /// Returns frames of MPEG audio at 128 kbit/s, without a tag.
     static func mpegAudio(frames: Int) -> Data {
         // Bytes with the value 0xFF could be mistaken for the start of a frame.
         let body = PatternBytes(seed: 5, length: 413).bytes(0..<413).map { $0 == 0xFF ? 0 : $0 }
@@ -102,7 +103,7 @@ extension Data {
         return data
     }
 
-    /// An ID3v2.3 tag with an image of this size.
+    /// Returns an ID3v2.3 tag with an image of this size.
     static func id3Tag(imageSize: Int) -> Data {
         var image = Data("\0image/png\0\u{3}\0".utf8)
         image += Data(repeating: 0x11, count: imageSize)

@@ -5,9 +5,9 @@ import SpoolTesting
 
 /// A plain HTTP/1.1 client, which accepts the same faults as curl and players.
 ///
-/// It follows redirects and returns cookies to the host that set them. It has no cache.
+/// It follows redirects, and sends cookies to the host that set them. It does not have a cache.
 struct PlainClient {
-    /// Header fields of each request.
+    /// The header fields that are added to each request.
     var fields: [String: String] = [:]
 
     /// Requests a URL over new connections.
@@ -15,7 +15,8 @@ struct PlainClient {
     /// - Parameters:
     ///   - range: The value of the `Range` field.
     ///   - limit: The number of body bytes after which the client disconnects.
-    /// - Throws: ``Tool/Failed`` if there are too many redirects, or no response. Also the error of the connection.
+    /// - Throws: ``Tool/Failed`` if there are too many redirects or there is no response, or the error of the
+    ///   connection.
     func get(
         _ url: URL, range: String? = nil, method: String = "GET", limit: Int = .max
     ) async throws -> PlainResponse {
@@ -79,7 +80,7 @@ struct PlainResponse {
     func values(_ name: String) -> [String] { fields.filter { $0.name.lowercased() == name }.map(\.value) }
     var text: String { String(decoding: body, as: UTF8.self) }
 
-    /// The bytes of the media from an offset on, or `nil` if the response does not contain them.
+    /// Returns the bytes of the media that follow an offset; `nil` if the response does not contain them.
     func media(from offset: Int) -> [UInt8]? {
         switch status {
         case 206: body
@@ -88,7 +89,7 @@ struct PlainResponse {
         }
     }
 
-    /// Parses the bytes of a connection. Returns `nil` if the head is incomplete.
+    /// Parses the bytes received over a connection. The result is `nil` if the head is incomplete.
     init?(_ received: [UInt8], hasBody: Bool) {
         var rest = received[...]
         status = 0

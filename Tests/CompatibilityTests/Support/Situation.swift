@@ -5,12 +5,12 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Media at an origin with a fault that players accept.
+/// Media at an origin that has a fault that players accept.
 ///
-/// The media is requested first without Spool, then through the server, and then with readers in an app. Each of them
-/// must receive the same bytes.
+/// The media is requested first without Spool, then through the server, and then with readers in an app. The same bytes
+/// must be received in each of these ways.
 struct Situation: Sendable {
-    /// The resources of the origin.
+    /// The origin's resources.
     var resources: [String: OriginResource]
     /// The path of the media, with its query.
     var path = "/media"
@@ -18,7 +18,7 @@ struct Situation: Sendable {
     var media: OriginContent
     /// The offsets of seeks.
     var seeks = [100_000, 4096]
-    /// Whether an app plays the media again without the origin.
+    /// Whether an app can play the media again without the origin.
     var isStored = true
 
     /// Creates a situation with one resource.
@@ -69,7 +69,7 @@ struct Situation: Sendable {
         }
     }
 
-    /// The bytes from an offset to the end.
+    /// Returns the bytes from an offset to the end.
     func bytes(from offset: Int) -> [UInt8] { media.bytes(Int64(offset)..<media.length) }
 
     private func checkClient(_ url: URL, _ way: String, _ location: SourceLocation) async throws {
