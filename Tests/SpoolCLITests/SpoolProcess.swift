@@ -12,7 +12,7 @@ struct SpoolProcess: Sendable {
         var errors: String
 
         var text: String { String(decoding: output, as: UTF8.self) }
-        /// The lines of standard error.
+        /// The lines on standard error.
         var complaints: [String] { errors.split(separator: "\n").map(String.init) }
 
         /// Decodes standard output, which must be exactly one JSON value.
@@ -39,7 +39,7 @@ struct SpoolProcess: Sendable {
         func end() async -> Result { await result.value }
     }
 
-    /// A directory for the cache and for files, which ``remove()`` removes.
+    /// A directory for the cache and other files. ``remove()`` removes it.
     let folder: URL
     private let environment: [String: String]
 
@@ -76,7 +76,7 @@ struct SpoolProcess: Sendable {
     /// Starts a shell command, with the cache and the environment of the command.
     func startShell(_ line: String) throws -> Running { try start(["-c", line], [:], URL(fileURLWithPath: "/bin/sh")) }
 
-    /// Waits until another process sees at least `count` stored bytes of a resource. Returns their number.
+    /// Waits until `spool info` reports at least `count` stored bytes of a resource. Returns their number.
     func untilStored(_ count: Int64, of url: String) async throws -> Int64 {
         while true {
             try Task.checkCancellation()
@@ -109,7 +109,7 @@ struct SpoolProcess: Sendable {
         process.standardError = errors
         let (ends, end) = AsyncStream<Void>.makeStream()
         process.terminationHandler = { _ in end.finish() }
-        // If this process ignores a signal, for example under nohup, the command would inherit that.
+        // Otherwise, if this process ignores a signal, for example under nohup, the command would ignore it as well.
         for number in [SIGINT, SIGTERM, SIGHUP] { _ = signal(number, SIG_DFL) }
         try process.run()
         let box = ProcessBox(process)
@@ -126,15 +126,15 @@ struct SpoolProcess: Sendable {
         await withCheckedContinuation { continuation in
             // The read blocks until the process has ended, so it needs a separate thread.
             Thread.detachNewThread {
-                let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process wrote nothing.
+                let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process has no output.
                 // This must be closed here, because Foundation's `Process` retains the last reference on Linux.
-                try? handle.close()  // No data is lost, because everything was read.
+                try? handle.close()  // No data is lost, because all of it was read.
                 continuation.resume(returning: data)
             }
         }
     }
 
-    /// The command next to the test bundle, where the package manager places built products.
+    /// The command in the directory of the test bundle, in which the package manager places built products.
     static let executable: URL = {
         #if canImport(Darwin)
         let bundle = Bundle(for: ProcessBox.self).bundleURL
@@ -145,7 +145,7 @@ struct SpoolProcess: Sendable {
     }()
 }
 
-/// `@unchecked`: the process is started first, and afterwards only properties are read.
+/// The conformance is `@unchecked`, because only properties are read after the process was started.
 private final class ProcessBox: @unchecked Sendable {
     private let process: Process
 
@@ -158,7 +158,7 @@ private final class ProcessBox: @unchecked Sendable {
     }
 }
 
-/// Runs `body` with an origin and a cache, and cleans up.
+/// Runs `body` with an origin and a cache, and then cleans up.
 func withOrigin(
     _ resources: [String: OriginResource], _ body: (OriginServer, SpoolProcess) async throws -> Void
 ) async throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("Arguments of the command line")
+@Suite("Command line arguments")
 struct ArgumentTests {
     @Test(
         "Sizes have units of 1000 (K, M, G) or 1024 (KiB, MiB, GiB), in any letter case",
@@ -59,7 +59,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "A17: anything but a single range is rejected",
+        "A17: any text other than a single range is rejected",
         arguments: ["", "-", "5-2", "a-b", "0-1,3-4", "0-1,", "bytes=0-1", "--5", "1", "0x1-2", "1-2-3"])
     func badRanges(text: String) {
         #expect(RangeArgument(argument: text) == nil)

@@ -15,7 +15,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("ls, info and export report a damaged catalog and name spool verify, which sets the catalog aside")
+    @Test("ls, info and export report a damaged catalog and refer to spool verify, which renames the catalog")
     func damagedCatalog() async throws {
         try await withStored { _, spool, url in
             try Data(repeating: 0x5A, count: 50_000).write(to: spool.file("cache/catalog.sqlite"))
@@ -33,7 +33,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("If media can't be cached, the only warning contains its URL once")
+    @Test("If media can't be cached, there is one warning, which contains the URL once")
     func notCached() async throws {
         try await withStored { origin, spool, _ in
             let url = origin.url("/b").absoluteString
@@ -43,7 +43,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("An empty cache has no contents, and reading it creates no files")
+    @Test("An empty cache has no contents, and listing them does not create files")
     func empty() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
@@ -140,7 +140,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("export to - writes a complete resource to standard output, and otherwise only reports an error")
+    @Test("export to - writes a complete resource to standard output, and reports an error for other resources")
     func exportsToStandardOutput() async throws {
         try await withStored { _, spool, url in
             #expect(try await spool.run("get", url, "--range", "0-99").status == 0)
@@ -169,7 +169,7 @@ struct ContentsTests {
             #expect(nowhere.status == 1 && nowhere.complaints.count == 1)
             #expect(nowhere.errors.hasSuffix("/nowhere/copy” could not be created: No such file or directory\n"))
             let command = "\(SpoolProcess.executable.path) export \(url) copy"
-            // Limits the size of files to about 200 kB.
+            // The command limits the size of files to about 200 kB.
             let large = try await spool.shell("trap '' XFSZ; ulimit -f 400; \(command)")
             #expect(large.status == 1 && large.complaints.count == 1)
             #expect(large.errors.hasSuffix("/copy” could not be written: File too large\n"), "\(large.errors)")
@@ -177,7 +177,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("The error for an unreadable catalog states the cause")
+    @Test("The error for an unreadable catalog contains the cause")
     func unreadableCatalog() async throws {
         try await withStored { _, spool, url in
             let catalog = spool.file("cache/catalog.sqlite")

@@ -17,7 +17,7 @@ struct EncryptionTests {
         var encrypted: Bool
     }
 
-    /// Runs `body` with an origin, and with a directory that has three keys and a passphrase.
+    /// Runs `body` with an origin, and with a directory that contains three keys and a passphrase.
     private func withKeys(_ body: (OriginServer, SpoolProcess, _ url: String) async throws -> Void) async throws {
         let film = OriginResource(.pattern(Self.media), etag: "\"hush-tag\"", contentType: "video/x-hush")
         try await withOrigin(["/hush.mp4": film, "/b": .pattern(100_000)]) { origin, spool in
@@ -91,7 +91,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A cache is encrypted, rekeyed and decrypted without receiving a byte from the origin")
+    @Test("A cache is encrypted, rekeyed and decrypted without receiving bytes from the origin")
     func rekey() async throws {
         try await withKeys { origin, spool, url in
             let none = try await spool.run("rekey", "--new-key-file", "k1")

@@ -11,7 +11,7 @@ struct GetTests {
         ["/song.mp3": OriginResource(.pattern(Self.media), rules: behaviors.map { .always($0) })]
     }
 
-    @Test("A resource is fetched once, and the second time it is read from the cache without the origin")
+    @Test("A resource is fetched once, and the second time, it is read from the cache without the origin")
     func whole() async throws {
         try await withOrigin(origin()) { origin, spool in
             let url = origin.url("/song.mp3?token=secret").absoluteString
@@ -150,7 +150,7 @@ struct GetTests {
             #expect(result.status == 0 && result.errors.contains("without being cached"), "\(result.errors)")
             let bytes = try Data(contentsOf: file)
             #expect(bytes.elementsEqual(PatternBytes(seed: 1, length: 50_000).bytes(0..<50_000)))
-            // Without a file, nothing would be delivered.
+            // Without an output file, there would be no result.
             #expect(try await spool.run("get", url).status == 1)
         }
     }

@@ -19,7 +19,7 @@ struct HeaderFileTests {
         try FileManager.default.setAttributes([.posixPermissions: mode], ofItemAtPath: spool.file("headers").path)
     }
 
-    @Test("E74: --header @FILE and SPOOL_HEADERS send the fields of the file")
+    @Test("E74: --header @FILE and SPOOL_HEADERS send the fields in the file")
     func files() async throws {
         try await withGuarded { origin, spool, url in
             try write("# a comment\r\n\r\nAuthorization: Bearer secret\r\n  X-Other: 1  ", spool)
@@ -51,7 +51,7 @@ struct HeaderFileTests {
         }
     }
 
-    @Test("The error for an unreadable header file states the system's cause")
+    @Test("The error for an unreadable header file contains the system's cause")
     func unreadable() async throws {
         guard FileManager.default.fileExists(atPath: "/proc/self/mem") else { return }
         try await withGuarded { _, spool, url in

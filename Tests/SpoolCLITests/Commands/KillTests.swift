@@ -5,7 +5,7 @@ import Testing
 /// Processes that are killed repeatedly while they use one cache directory.
 struct KilledLives {
     private static let length: Int64 = 1_500_000
-    /// The number of processes for one resource before it is fetched to its end.
+    /// The number of processes that are killed for one resource before it is fetched to its end.
     private static let livesPerFilm = 6
 
     let seed: UInt64
@@ -13,7 +13,7 @@ struct KilledLives {
     /// Kills `count` processes, or continues until `deadline`. Returns the number of killed processes.
     ///
     /// The seed determines when each process is killed: once it has locked the directory, or once the origin has sent a
-    /// certain number of bytes. All printed and stored bytes must be the origin's.
+    /// certain number of bytes. All printed and stored bytes must equal those at the origin.
     func run(_ count: Int, until deadline: ContinuousClock.Instant? = nil) async throws -> Int {
         var random = SplitMix(seed)
         var killed = 0
@@ -36,7 +36,7 @@ struct KilledLives {
                 #expect(whole.status == 0 && whole.errors.isEmpty, "seed \(seed): \(whole.errors)")
                 #expect(whole.output == pattern.data, "seed \(seed): wrong bytes in the end")
             }
-            // All recorded bytes are stored, and no file has bytes of another resource.
+            // All recorded bytes must be stored, and no file may contain another resource's bytes.
             let verified = try await spool.run("verify", "--json")
             let found = try verified.json(VerifyOutput.self)
             #expect(verified.status == 0 && found.bad == 0, "seed \(seed): \(verified.text)")
@@ -77,11 +77,11 @@ struct KilledLives {
 }
 
 extension SpoolProcess {
-    /// Waits until a process has written its name to the lock file of the directory.
+    /// Waits until a process has written its name to the directory's lock file.
     fileprivate func untilLocked() async throws {
         while true {
             try Task.checkCancellation()
-            let text = try? String(contentsOf: file("cache/lock"), encoding: .utf8)  // None before the first process.
+            let text = try? String(contentsOf: file("cache/lock"), encoding: .utf8)  // May not exist yet.
             if text?.contains("process") == true { return }
             await Task.yield()
         }

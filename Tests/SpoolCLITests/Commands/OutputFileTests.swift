@@ -18,7 +18,7 @@ struct OutputFileTests {
         try FileManager.default.attributesOfItem(atPath: file.path)
     }
 
-    @Test("E73: export to a directory or a link fails and changes nothing")
+    @Test("E73: export to a directory or a link fails and does not change it")
     func exportOntoDirectory() async throws {
         try await withStored { spool, url in
             try FileManager.default.createDirectory(at: spool.file("folder"), withIntermediateDirectories: false)
@@ -125,14 +125,14 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: if the reader of standard output exits, the command ends without a message")
+    @Test("E73: if the process that reads standard output exits, the command ends without a message")
     func closedPipe() async throws {
         try await withStored { spool, url in
             for arguments in ["get \(url) --output -", "--help", "info \(url)"] {
                 let command = "{ \(SpoolProcess.executable.path) \(arguments); echo $? >status; } | true"
                 let result = try await spool.shell(
                     "\(command); while ! test -s status; do :; done; cat status; rm status")
-                // A short text may be written to the pipe before its reader exits.
+                // A short text may be written to the pipe before the other process exits.
                 #expect(["0\n", "1\n"].contains(result.text), "\(arguments)")
                 #expect(result.errors.isEmpty, "\(arguments): \(result.errors)")
             }
@@ -157,7 +157,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("No output file is written to the cache directory, under any name")
+    @Test("Output files are not written to the cache directory, whatever their path")
     func withinCache() async throws {
         try await withStored { spool, url in
             let folder = spool.file("cache").path
@@ -180,7 +180,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("A file name that is not UTF-8 is rejected, and no other file is written")
+    @Test("A file name that is not UTF-8 is rejected, and no file with another name is written")
     func otherThanUTF8() async throws {
         try await withStored { spool, url in
             let command = SpoolProcess.executable.path

@@ -35,7 +35,7 @@ struct PlayTests {
         }
     }
 
-    @Test("--until stops playback at its time, and a seek past the end ends playback")
+    @Test("--until stops playback at the given time, and a seek past the end ends playback")
     func until() async throws {
         let file = try await SampleMedia.mp3.file()
         try await withOrigin(["/a.mp3": OriginResource(.file(file))]) { origin, spool in

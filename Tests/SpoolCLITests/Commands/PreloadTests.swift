@@ -5,8 +5,8 @@ import Testing
 @Suite("spool preload", .timeLimit(.minutes(15)), .serialized)
 struct PreloadTests {
     private static let seconds = 60
-    /// The containers that can be played from their start. For the excluded one, the demuxer of ffmpeg, which mpv uses,
-    /// reads all fragments first.
+    /// The containers that can be played from the preloaded start. For the excluded one, ffmpeg's demuxer, which mpv
+    /// uses, reads all fragments first.
     private static let playable = SampleContainer.allCases.filter { $0 != .bareFragmentedMP4 }
 
     /// Returns the maximum number of bytes that the origin may send.
@@ -30,7 +30,7 @@ struct PreloadTests {
             #expect(report.url == origin.url(path).absoluteString && report.complete)
             #expect(report.landed == report.wanted)
             let length = OriginContent.file(file).length
-            // The last 64 KiB of an Ogg file contain the duration.
+            // In an Ogg file, the duration is in the last 64 KiB.
             let share = [.ogg, .opus].contains(sample) ? length / 20 + 65_536 : length / 20
             #expect(report.landed <= share, "\(report.landed) of \(length)")
             let sent = origin.log.bytesSent()
@@ -44,7 +44,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("URLs and a list are preloaded in their order, and a missing file does not prevent the other preloads")
+    @Test("URLs and a list are preloaded in order, and a missing file does not prevent the other preloads")
     func several() async throws {
         let media = OriginResource.pattern(400_000)
         try await withOrigin(["/a": media, "/b": media, "/c": media, "/gone": .pattern(1, .status(404))]) {
@@ -113,7 +113,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("The error for an unreadable list contains its cause, and for a malformed list a line number, not its text")
+    @Test("The error for an unreadable list contains the cause; for a malformed list, it contains only a line number")
     func lists() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }

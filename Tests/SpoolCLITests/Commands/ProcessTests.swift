@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// The number of bytes of an interrupted request that may have been sent but not stored.
+/// The number of bytes in response to an interrupted request that may have been sent but not stored.
 private let block: Int64 = 64 << 10
 
 @Suite("Concurrent and killed processes", .timeLimit(.minutes(10)))
@@ -22,7 +22,7 @@ struct ProcessTests {
             _ = try await origin.log.first { $0.isStalled }
             for command in [["ls"], ["info", url]] {
                 let result = try await spool.run(command)
-                // There may be no recorded bytes yet. The test proves that the commands do not wait.
+                // There may be no recorded bytes yet. The test only proves that the commands do not wait.
                 #expect(result.status == 0 || result.errors.contains("is not in the cache"), "\(result.errors)")
             }
             busy.send(SIGTERM)
@@ -107,7 +107,7 @@ struct ProcessTests {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString
             let busy = try spool.start("get", url, "--output", "film.mp4")
-            // The origin has sent 400,000 bytes, and all complete blocks of them are stored.
+            // The origin has sent 400,000 bytes, and all complete blocks among them are stored.
             _ = try await spool.untilStored(6 * block, of: url)
             busy.send(SIGINT)
             let result = await busy.end()
@@ -123,7 +123,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("C33: after kill -9, no byte that was already recorded is fetched again")
+    @Test("C33: after kill -9, bytes that were already recorded are not fetched again")
     func killed() async throws {
         try await withOrigin(resource(.rate(2_000_000))) { origin, spool in
             let url = origin.url(path).absoluteString
@@ -142,13 +142,13 @@ struct ProcessTests {
             try await origin.log.waitUntilIdle()
             let again = origin.log.bytesSent() - origin.log.distinctBytesSent(path)
             let interrupted = origin.log.exchanges.count { $0.ending != .finished }
-            // Bytes that were sent before the kill may not have been recorded when the number of stored bytes was read.
+            // Some bytes sent before the kill may not have been recorded yet when the number of stored bytes was read.
             #expect(again <= max(0, origin.log.exchanges[0].bytesSent, sent) - stored + block * Int64(interrupted))
             #expect(try await spool.run("verify").status == 0)
         }
     }
 
-    @Test("If the reader of standard output exits, the command fails instead of crashing")
+    @Test("If the process that reads standard output exits, the command fails instead of crashing")
     func brokenPipe() async throws {
         try await withOrigin(resource()) { origin, spool in
             let shell = Process()

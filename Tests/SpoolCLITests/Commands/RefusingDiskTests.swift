@@ -7,7 +7,7 @@ struct RefusingDiskTests {
     private static let song = PatternBytes(seed: 1, length: 3_000_000)
     private static let other = PatternBytes(seed: 2, length: 2_000_000)
 
-    /// Whether this process may mount a file system that no other process sees.
+    /// Whether this process may mount a file system that is visible only to it.
     private static let canMount: Bool = {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/bin/sh")
@@ -18,7 +18,7 @@ struct RefusingDiskTests {
     }()
 
     @Test(
-        "E59: if there is little space for a new cache, get delivers all bytes with one warning",
+        "E59: if there is little space for a new cache, get delivers all bytes and writes one warning",
         .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
     func littleSpace() async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
@@ -111,7 +111,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "E59: a directory of another user is rejected",
+        "E59: a directory that belongs to another user is rejected",
         .enabled(if: geteuid() == 0, "only root can give a directory to another user"))
     func ownedByAnother() async throws {
         let spool = try SpoolProcess()

@@ -6,13 +6,14 @@ import Testing
 import FoundationNetworking
 #endif
 
-/// Tests of `spool serve` as scripts use it, and of other commands while it runs.
+/// Tests of `spool serve` as scripts use it, and of other commands while the server runs.
 @Suite(.timeLimit(.minutes(5))) struct ServeTests {
     private static let pattern = PatternBytes(length: 700_000)
 
     private static var film: OriginResource { OriginResource(.pattern(pattern), contentType: "video/mp4") }
 
-    /// Runs a server in a separate process, passes the first line of its output to `body`, and ends it with a signal.
+    /// Runs a server in a separate process, passes the first line of its output to `body`, and ends the server with a
+    /// signal.
     private static func serving(
         _ spool: SpoolProcess, _ options: String = "", after prelude: String = "true",
         _ body: (String) async throws -> Void
@@ -120,7 +121,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("D98: “spool rm” cancels the preload that the page has started, so that the resource does not return")
+    @Test("D98: “spool rm” cancels a preload that the page has started, so that the resource is not stored again")
     func removedPreload() async throws {
         var film = Self.film
         film.rules = [.always(.stall(after: 300_000))]
@@ -155,7 +156,7 @@ import FoundationNetworking
                     #expect(removed.status == 0, "\(removed.errors)")
                     #expect(removed.text.hasPrefix("cancelled the preload of \(url)\n"), "\(name): \(removed.text)")
                     origin.release("/\(name)/film.mp4")
-                    // The command runs after everything that the server has received is stored.
+                    // The command runs after all bytes that the server has received are stored.
                     #expect(try await spool.run("verify").text == "0 blocks checked, 0 damaged, 0 discarded\n")
                     #expect(try await spool.run("ls").text.isEmpty, "\(name)")
                 }
@@ -215,7 +216,7 @@ import FoundationNetworking
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
                 let port = line.split(separator: ":").last ?? ""
-                // The end of the last connection shows that the server has seen all connections.
+                // The end of the last connection shows that the server has processed all connections.
                 let asked = try await spool.shell(
                     """
                     bash -c 'exec 9<>/dev/tcp/127.0.0.1/\(port)

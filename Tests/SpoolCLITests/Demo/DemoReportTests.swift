@@ -51,7 +51,7 @@ struct DemoReportTests {
         }
     }
 
-    @Test("The map shows in which stage of playback most bytes of each part were received")
+    @Test("For each part, the map shows the stage of playback in which most of its bytes were received")
     func map() {
         var map = DownloadMap()
         map.stored(0..<25)

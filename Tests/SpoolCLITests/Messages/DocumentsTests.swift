@@ -23,7 +23,8 @@ struct DocumentsTests {
         FileManager.default.fileExists(atPath: Self.root.appendingPathComponent(path).path)
     }
 
-    /// Returns the words of a text, without punctuation around them. Paths such as `../README.md` start with periods.
+    /// Returns the words of a text, without punctuation around them. Periods at the start of paths such as
+    /// `../README.md` are retained.
     private func words(_ text: String) -> [String] {
         text.split { $0.isWhitespace || "`()[]<>|,;:".contains($0) }
             .map { $0.replacing(/\.+$/, with: "").components(separatedBy: "#")[0] }
@@ -50,7 +51,7 @@ struct DocumentsTests {
         for line in lines.map({ $0.hasPrefix("$ ") ? $0.dropFirst(2) : $0 }) {
             let words = line.split { $0.isWhitespace || "`,.;".contains($0) }.map(String.init)
             for (word, next) in zip(words, words.dropFirst()) {
-                // Checks only commands, which are at the start of a line or of inline code.
+                // Only commands are checked. They are at the start of a line or of inline code.
                 guard line.hasPrefix("\(word) \(next)") || line.contains("`\(word) \(next)") else { continue }
                 if word == "make" { #expect(makefile.contains("\n\(next):"), "\(document): make \(next)") }
                 if word == "spool", next != "VERB" { #expect(commands.contains(next), "\(document): spool \(next)") }
@@ -76,7 +77,7 @@ struct DocumentsTests {
         }
     }
 
-    @Test("Each variable that CONTRIBUTING.md lists for tests is read by a test")
+    @Test("Each environment variable that CONTRIBUTING.md lists for tests is read by a test")
     func variables() throws {
         let enumerator = FileManager.default.enumerator(atPath: Self.root.appendingPathComponent("Tests").path)
         let files = try #require(enumerator?.compactMap { $0 as? String }).filter { $0.hasSuffix(".swift") }

@@ -6,7 +6,7 @@ struct ThreatModelTests {
     private static let root = URL(fileURLWithPath: #filePath)
         .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
 
-    /// Returns the tests of each case, by the rows of the table.
+    /// Returns the tests that each row of the table lists for its case.
     private func rows() throws -> [(case: String, tests: [String])] {
         let text = try String(contentsOf: Self.root.appendingPathComponent("docs/threat-model.md"), encoding: .utf8)
         return try text.split(separator: "\n").filter { $0.hasPrefix("| E") }.map { row in

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Terminal output")
 struct DrawingTests {
-    @Test("The bar shows the stored parts, and a cell is full only if all of its bytes are stored")
+    @Test("The bar shows the stored parts, and a cell is full only if all bytes that it represents are stored")
     func bar() {
         let storedRanges: ByteRangeSet = [0..<100, 130..<150, 199..<200, 300..<399]
         #expect(RangeBar.text(storedRanges, length: 400, cells: 4) == "█░·▓")
@@ -24,13 +24,15 @@ struct DrawingTests {
         for room in [9, 0, -7] { #expect(RangeBar.cells(upTo: 20, in: room) == 0) }
     }
 
-    @Test("Nothing is drawn on a terminal without control sequences", arguments: [nil, "", "dumb"])
+    @Test("Nothing is drawn on a terminal that does not support control sequences", arguments: [nil, "", "dumb"])
     func plainTerminal(name: String?) {
         #expect(!Output.canDraw(terminal: name))
         #expect(Output.canDraw(terminal: "xterm-256color"))
     }
 
-    @Test("Each byte has a cell, even if there are more cells than bytes", arguments: [1, 3, 40, 41, 1_000_003])
+    @Test(
+        "Each byte is represented by a cell, even if there are more cells than bytes",
+        arguments: [1, 3, 40, 41, 1_000_003])
     func cells(length: Int64) {
         #expect(RangeBar.text([0..<length], length: length, cells: 40) == String(repeating: "█", count: 40))
         let covered = ByteRangeSet((0..<40).map { RangeBar.range(ofCell: $0, of: 40, length: length) })

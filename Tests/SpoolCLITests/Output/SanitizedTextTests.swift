@@ -7,7 +7,7 @@ import Testing
 @Suite("Text from other sources")
 struct SanitizedTextTests {
     @Test(
-        "E72: characters that control a terminal are printed as their numbers",
+        "E72: characters that control a terminal are replaced by their numbers",
         arguments: [
             ("a\u{1B}]0;title\u{07}b", "a\\u{1B}]0;title\\u{7}b"), ("\u{9B}31m", "\\u{9B}31m"), ("\u{7F}", "\\u{7F}"),
             ("x\u{202E}fdp.exe", "x\\u{202E}fdp.exe"), ("\u{2066}a\u{2069}", "\\u{2066}a\\u{2069}"),
@@ -19,7 +19,7 @@ struct SanitizedTextTests {
         #expect(text.shown == result)
     }
 
-    @Test("E72: JSON escapes the same characters and decodes to the original text")
+    @Test("E72: in JSON, the same characters are escaped, and decoding yields the original text")
     func json() throws {
         let text = "\u{1B}[2J\u{9B}\u{202E}\u{7F}\u{E0041}é"
         let encoded = String(decoding: try JSONEncoder().encode([text]), as: UTF8.self).shownInJSON

@@ -24,7 +24,7 @@ struct PlayPlanTests {
         #expect(steps(PlayPlan(seeks: [first, second]), at: [5, 40, 3]) == [.seek(first), .seek(second), .proceed])
     }
 
-    @Test("Playback stops at its end, even before a later seek")
+    @Test("Playback stops at the planned end, even before a later seek")
     func stops() {
         #expect(steps(PlayPlan(until: 10), at: [9.9, 10]) == [.proceed, .stop])
         #expect(steps(PlayPlan(seeks: [SeekArgument(at: 20, to: 30)], until: 10), at: [10]) == [.stop])

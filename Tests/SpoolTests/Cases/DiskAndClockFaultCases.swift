@@ -51,7 +51,7 @@ struct DiskAndClockFaultCases {
     }
 
     @Test(
-        "E59: a directory of another user is rejected with an error that contains its path",
+        "E59: a directory that belongs to another user is rejected with an error that contains its path",
         .enabled(if: geteuid() == 0))
     func ownedByAnother() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
