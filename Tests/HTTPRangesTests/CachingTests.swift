@@ -34,7 +34,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A malformed number counts as 0, a huge one as the limit; the first occurrence of a directive is used",
+        "A malformed number counts as 0 and a huge one as the limit; the first occurrence of a directive is used",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
             ("max-age=99999999999999999999", NumberLimits.seconds), ("max-age=9, max-age=5, max-age=17", 9),
@@ -67,8 +67,8 @@ private func control(_ values: String...) -> CacheControl {
     @Test(
         "A valid CDN-Cache-Control replaces Cache-Control and Expires (9213 §2)",
         arguments: [
-            // The field, the seconds of freshness, and whether storing is allowed. `nil` means that the field is
-            // ignored.
+            // The field, the seconds of freshness, and whether storing is allowed. If the seconds are `nil`, the field
+            // is ignored.
             ("max-age=100", 100, true), ("MaX-aGe=100", 100, true), ("foobar, max-age=100", 100, true),
             ("max-age=1, max-age=100", 100, true), ("max-age=100;x=1", 100, true), ("no-store", 0, false),
             ("private", 0, false), ("foo", 0, true), ("max-age=\"100\"", 0, true), ("private=?0, max-age=7", 7, true),
@@ -134,7 +134,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(freshness(date, later, later).lifetime == 0)
     }
 
-    @Test("Without explicit freshness, a response is fresh for a tenth of the time since Last-Modified (9111 §4.2.2)")
+    @Test("Without an explicit lifetime, a response is fresh for a tenth of the time since Last-Modified (9111 §4.2.2)")
     func heuristic() {
         let read = freshness(date, ("Last-Modified", "Sun, 06 Nov 1994 08:32:57 GMT"))
         #expect(read.lifetime == 100)
@@ -167,7 +167,7 @@ private func control(_ values: String...) -> CacheControl {
 }
 
 @Suite struct VaryTests {
-    @Test("A20: requests that differ in a field named by Vary don't share a response (9111 §4.1)")
+    @Test("A20: requests that differ in a field that Vary names don't share a response (9111 §4.1)")
     func selection() throws {
         let vary = Vary(fields: fields([("VARY", "Accept-Language, cookie"), ("Vary", "accept-language")]))
         #expect(vary.names == ["accept-language", "cookie"])

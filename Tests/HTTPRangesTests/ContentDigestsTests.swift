@@ -5,7 +5,7 @@ import Testing
 @Suite struct ContentDigestsTests {
     // The SHA-256 of “{"hello": "world"}” with a line feed, from RFC 9530.
     private static let hash = "RK/0qy18MlBSVnWgjwz6lZEWjP/lF5HF9bvEF8FabDg="
-    private static let example = "Q2hlY2sgSW50ZWdyaXR5IQ=="  // The example of RFC 1864.
+    private static let example = "Q2hlY2sgSW50ZWdyaXR5IQ=="  // The example in RFC 1864.
 
     private func digests(_ fields: [(String, String)]) throws -> ContentDigests {
         var all = HTTPFields()

@@ -44,7 +44,7 @@ import Testing
 }
 
 @Suite struct MultipartByteRangesTests {
-    @Test("A15: a multipart body of two parts has the framing of 9110 §14.6 and the computed length")
+    @Test("A15: a multipart body with two parts has the framing defined in 9110 §14.6 and the computed length")
     func twoParts() {
         let content = "0123456789"
         let multipart = MultipartByteRanges(

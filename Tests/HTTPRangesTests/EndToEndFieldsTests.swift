@@ -31,7 +31,8 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.storable(all).map(\.name.rawName) == ["ETag", "Content-Disposition"])
     }
 
-    @Test("E213: a part excludes digests of the whole message, and a changed response excludes all digests")
+    @Test(
+        "E213: a part does not contain digests of the whole message, and a changed response contains no digests")
     func digests() throws {
         let all = try fields([
             ("Content-Digest", "sha-256=:AA==:"), ("Content-MD5", "AA=="), ("Repr-Digest", "sha-256=:AA==:"),
@@ -95,7 +96,7 @@ struct EndToEndFieldsTests {
         #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
     }
 
-    @Test("E229: fields that protect pages are never removed, however long they or other fields are")
+    @Test("E229: fields that protect pages are never removed, however long these or other fields are")
     func protective() throws {
         let long = String(repeating: "x", count: 1000)
         let all = try fields([
@@ -109,7 +110,7 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.protectiveBytes(of: [.eTag: long]) == 0)
     }
 
-    @Test("Above the limit, the largest fields that no cache needs are removed first, then the largest others")
+    @Test("Above the limit, the largest fields that no cache needs are removed first, then the largest remaining ones")
     func bounded() throws {
         let long = String(repeating: "x", count: 1000)
         let all = try fields([

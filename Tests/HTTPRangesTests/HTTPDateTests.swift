@@ -41,7 +41,7 @@ import Testing
         #expect(HTTPDate(parsing: text) == nil)
     }
 
-    @Test("A leap second equals the second after it")
+    @Test("A leap second is parsed as the second after it")
     func leapSecond() throws {
         let leap = try #require(HTTPDate(parsing: "Sat, 31 Dec 2016 23:59:60 GMT"))
         #expect(leap == HTTPDate(parsing: "Sun, 01 Jan 2017 00:00:00 GMT"))

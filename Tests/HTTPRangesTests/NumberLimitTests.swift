@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTPRanges
 
-/// Tests of header numbers at and around the limits of `NumberLimits`.
+/// Tests of numbers in header fields at and around the limits in `NumberLimits`.
 @Suite struct NumberLimitTests {
     private static let limit = NumberLimits.byteOffset
 

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPRanges
 
-/// The properties of every decision, for random responses with plausible and hostile header fields.
+/// The properties that every decision must have, for random responses with plausible and hostile header fields.
 @Suite struct PartialResponsePropertyTests {
     private static let lengths = ["0", "1", "99", "100", "400", "500", "1000", "9223372036854775807", "x", "-1", "1,1"]
     private static let pieces: [(name: String, values: [String])] = [
@@ -36,7 +36,7 @@ import Testing
             for piece in pieces {
                 var chance = 60
                 while Int.random(in: 0..<100, using: &generator) < chance, let name = HTTPField.Name(piece.name) {
-                    chance = 5  // A second field of the same name is rare.
+                    chance = 5  // A second field with the same name is rare.
                     let value = piece.values.randomElement(using: &generator) ?? ""
                     fields.append(HTTPField(name: name, value: value))
                 }
@@ -78,14 +78,14 @@ import Testing
             let problem = problem(with: placement, joins: decision.accepted != nil, question)
             try #require(problem == nil, "\(problem ?? "") in round \(round): \(question) \(decision)")
         }
-        // The test proves little unless each decision occurs often.
+        // The test proves little unless each kind of decision occurs often.
         for kind in ["store", "newGeneration", "restart", "notModified", "unsatisfiable", "refuse"] {
             #expect(kinds[kind, default: 0] > 100, "\(kinds)")
         }
     }
 
-    /// Returns what is wrong with a decision to store bytes; `nil` if it is correct. Reads the header fields without
-    /// the parsers of the evaluation.
+    /// Returns a description of what is wrong with a decision to store bytes; `nil` if the decision is correct. Reads
+    /// the header fields without the parsers that the evaluation uses.
     private func problem(with placement: PartialResponse.BodyPlacement, joins: Bool, _ question: Question) -> String? {
         let fields = question.response.headerFields
         let status = question.response.status.code
@@ -96,7 +96,7 @@ import Testing
             if let first = range?.split(separator: "-").first.flatMap({ Int64($0) }) {
                 if first != placement.offset { return "a 206 is stored at an offset other than the stated one" }
             } else {
-                // Only the length of the body can prove its position.
+                // Only the length of the body can prove the position of the part.
                 let count = fields[values: .contentLength].first.flatMap { Int64($0) } ?? 0
                 guard let from = question.from, placement.offset == max(0, from),
                     placement.offset + count == question.end

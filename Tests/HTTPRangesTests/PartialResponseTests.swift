@@ -28,7 +28,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.offset == 0 && placement.end == 1000)
     }
 
-    @Test("A1: a part with the same strong tag joins the stored version, whose other details are retained")
+    @Test("A1: a part with the same strong tag joins the stored version, and the version's other details are retained")
     func sameTag() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
         let placement = try #require(evaluate(response, stored: stored()).accepted)
@@ -80,7 +80,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision(("Content-Type", "video/mp4")).renewed?.offset == 500)
     }
 
-    @Test("A3: the validator of a version joined without proof can show a later change, but never sameness")
+    @Test("A3: the validator of a version joined without proof can show that it changed, but not that it is the same")
     func joinedWithoutProof() throws {
         let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""))
         let placement = try #require(evaluate(response, stored: stored(tag: nil), rule: .immutable).accepted)
@@ -215,7 +215,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let first = evaluate(part(100)).accepted
         #expect(first?.offset == 500)
         #expect(first?.version.length == length)
-        // Another position, a longer body, and no length.
+        // The length does not prove the position of another part, of a longer body, or of one without a length.
         #expect(evaluate(part(101)).isMalformed)
         #expect(evaluate(part(0)).isMalformed)
         if value != nil { #expect(evaluate(part(100), from: 400, end: 500).isMalformed) }
@@ -359,7 +359,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(416), from: 500, stored: stored(length: nil)) == .unsatisfiable(length: nil))
     }
 
-    @Test("A12: a 416 is rejected if the requested bytes are within its own length")
+    @Test("A12: a 416 is rejected if the requested bytes are within the length that it states")
     func unsatisfiableContradiction() {
         let response = makeResponse(416, ("Content-Range", "bytes */1000"))
         #expect(evaluate(response, from: 500, end: 600, stored: stored()).isMalformed)
@@ -375,7 +375,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "B31: after a response that denies access or reports the URL as gone, new credentials are requested",
+        "B31: after a response that denies access or reports that the URL is gone, new credentials are requested",
         arguments: [401, 403, 407, 410])
     func credentials(status: Int) {
         let refusal = evaluate(makeResponse(status), stored: stored()).refusal

@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(
-        "A17: positions beyond Int64 are unsatisfiable or clipped, and never cause a crash",
+        "A17: positions beyond Int64 are unsatisfiable or clipped, and do not cause a crash",
         arguments: [
             ("bytes=9223372036854775807-", .unsatisfiable), ("bytes=9223372036854775808-", .unsatisfiable),
             ("bytes=-9223372036854775808", .partial([0..<1000])),
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(
-        "A13, A14: suffixes, clipping and positions beyond the end resolve as in 9110 §14.1.2",
+        "A13, A14: suffixes, clipping and positions beyond the end are resolved as in 9110 §14.1.2",
         arguments: [
             ("bytes=-500", 1000, .partial([500..<1000])), ("bytes=-500", 300, .partial([0..<300])),
             ("bytes=-0", 1000, .unsatisfiable), ("bytes=-0", 0, .unsatisfiable), ("bytes=-5", 0, .whole),
@@ -129,7 +129,7 @@ import Testing
         #expect(RangeHeader(specifiers: [.from(0)]).resolve(length: 5, limit: .min) == .partial([0..<5]))
     }
 
-    @Test("Half-open ranges are written as closed ranges")
+    @Test("Half-open ranges are written as closed ranges in the header")
     func texts() {
         #expect(RangeHeader.text(for: 0..<100) == "bytes=0-99")
         #expect(RangeHeader.text(for: 0 ..< .max) == "bytes=0-9223372036854775806")

@@ -3,7 +3,7 @@ import Testing
 
 @testable import HTTPRanges
 
-@Suite("Cache directives and conditions of a request")
+@Suite("Cache directives and conditions in a request")
 struct RequestRulesTests {
     private func directives(_ pairs: (String, String)...) -> RequestDirectives {
         RequestDirectives(fields: fields(pairs))
@@ -81,7 +81,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "Entity tags without quotes or with a malformed weakness prefix match themselves",
+        "An entity tag without quotes or with a malformed weakness prefix matches the same tag",
         arguments: [
             "a", "w/\"a\"", "W\\\"a\"", "W\"a\"", "W/\"a\"",
         ])
@@ -105,7 +105,7 @@ struct RequestRulesTests {
         #expect(outcome(("If-Match", "\"a\"")) == .failed)
     }
 
-    @Test("If-Range matches only the same single strong tag; otherwise the whole resource is sent (9110 §13.1.5)")
+    @Test("If-Range matches only if it is the same, single, strong tag; otherwise all bytes are sent (9110 §13.1.5)")
     func ifRange() {
         let validator = Validator(fields: fields([("ETag", "\"a\"")]))
         func holds(_ pairs: (String, String)...) -> Bool {

@@ -35,7 +35,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "Strong and weak comparison follow the table of 9110 §8.8.3.2",
+        "Strong and weak comparison follow the table in 9110 §8.8.3.2",
         arguments: [
             ("W/\"1\"", "W/\"1\"", false, true), ("W/\"1\"", "W/\"2\"", false, false),
             ("W/\"1\"", "\"1\"", false, true), ("\"1\"", "\"1\"", true, true),
@@ -56,7 +56,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!composed.stronglyMatches(decomposed))
     }
 
-    @Test("An entity tag that is not UTF-8 is not strong, and does not match another one")
+    @Test("An entity tag that is not UTF-8 is not strong, and does not match other tags")
     func notUTF8() throws {
         let name = try #require(HTTPField.Name("ETag"))
         var one = HTTPFields()
@@ -67,7 +67,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!Validator(fields: one).stronglyMatches(Validator(fields: other)))
     }
 
-    @Test("An unquoted tag, or two different tags, can show a difference, but not sameness")
+    @Test("An unquoted tag, or two different tags, can show that versions differ, but not that they are the same")
     func doubtful() {
         let bare = Validator(fields: fields([("etag", "abc")]))
         #expect(bare.entityTag?.text == "W/\"abc\"")

@@ -81,7 +81,7 @@ struct AddressGateTests {
         #expect(IPAddress("::ffff:10.0.0.1") == IPAddress("10.0.0.1"))
     }
 
-    @Test("E230: no connection is made to a hidden address, and the error is the same for any name or port")
+    @Test("E230: hidden addresses are not connected to, and the error is the same for any name or port")
     func hidden() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             var configuration = HTTPUpstream.Configuration()
@@ -91,7 +91,7 @@ struct AddressGateTests {
             configuration.hidesAddresses = true
             let upstream = AsyncHTTPClientUpstream(configuration)
             var texts: Set<String> = []
-            // An open port, a closed one, TLS, other forms of the address, and a name that is too long.
+            // The URLs have an open port, a closed port, TLS, other forms of the address, and a name that is too long.
             for address in [
                 "http://localhost:\(origin.port)", "http://127.1:\(origin.port)", "http://127.0.0.1:\(origin.port)",
                 "http://2130706433:\(origin.port)", "http://localhost:1", "https://localhost:\(origin.port)",

@@ -11,7 +11,7 @@ import Testing
 
 /// Tests of the handler that joins the pieces of an HTTP/1 body between the parser and the client.
 @Suite(.timeLimit(.minutes(5))) struct BodyGathererTests {
-    /// Sends the parts of one read through a gatherer. Returns the resulting bodies, and whether the response has
+    /// Sends the parts of one read through a gatherer. Returns the resulting body pieces, and whether the response has
     /// ended.
     private func read(
         _ channel: EmbeddedChannel, _ parts: [HTTPClientResponsePart]

@@ -7,8 +7,7 @@ import Testing
 
 /// The cookies of one source, and redirects that set cookies.
 @Suite struct CookieJarTests {
-    /// A cookie, the URL that sets it, and another request. The cookie is sent with that request if `text` is not
-    /// `nil`.
+    /// A cookie, the URL that sets it, and another request. The request contains the cookie if `text` is not `nil`.
     struct Case: Sendable {
         let origin: String
         let cookie: String
@@ -129,7 +128,7 @@ import Testing
         #expect(error?.message.contains("loop") == true)
     }
 
-    @Test("E244: redirects to the same URL that each set another cookie are followed up to the limit of redirects")
+    @Test("E244: redirects to the same URL that each set another cookie are followed up to the limit on redirects")
     func endlessCookies() throws {
         var walk = try walk("http://h/a")
         for count in 0..<20 { #expect(try walk.follow(head("/a", "seen=\(count)"), at: Self.now)) }

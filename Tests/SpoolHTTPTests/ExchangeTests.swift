@@ -7,7 +7,8 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Tests of the exchange between a pushing transport and a pulling consumer. The test acts as the transport.
+/// Tests of the exchange between a transport that pushes bytes and a consumer that pulls them. The tests act as the
+/// transport.
 @Suite(.timeLimit(.minutes(10))) struct ExchangeTests {
     private final class Calls: Sendable {
         let names = Mutex<[String]>([])
@@ -62,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("E117: a waiting consumer gets a piece immediately; pieces for a busy one are joined in order up to 16 KiB")
+    @Test("E117: a waiting consumer gets a piece immediately; for a busy one, pieces are joined in order up to 16 KiB")
     func joinsSmallPieces() async throws {
         let exchange = try await withHead()
         let waiting = Task { try await exchange.next() }
@@ -77,7 +78,7 @@ import Testing
         #expect(pieces.joined().elementsEqual(bytes))
     }
 
-    @Test("E117: a large piece between joined small pieces is delivered as it was received")
+    @Test("E117: a large piece between small pieces is delivered as it was received")
     func keepsLargePieces() async throws {
         let exchange = try await withHead()
         for data in [Data([1]), Data([2]), big, Data([3]), Data([4])] { _ = exchange.receive(data, count: data.count) }
@@ -108,7 +109,7 @@ import Testing
             }
             return bytes
         }
-        // The sleepers are the idle watchdog and the drain timer.
+        // The two sleepers are the idle watchdog and the drain timer.
         for byte in [2, 3] as [UInt8] {
             try await clock.waitForSleepers(2)
             _ = exchange.receive(Data([byte]), count: 1)
@@ -195,7 +196,7 @@ import Testing
         #expect(calls.all.filter { $0 != "resume" } == ["cancel"])
     }
 
-    @Test("The body of a redirect is not awaited; received bytes are read, and the rest is cancelled")
+    @Test("The body of a redirect is discarded: received bytes are read, and an incomplete body is cancelled")
     func discarded() async throws {
         let silent = try await withHead()
         _ = silent.receive(Data([1]), count: 1)

@@ -10,9 +10,9 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Harmless faults in the heads of responses, which players and curl accept.
+/// Harmless faults in response heads, which players and curl accept.
 @Suite(.timeLimit(.minutes(5))) struct HeadCorrectorTests {
-    /// Responses whose body is `hello`, and whether the connection can be used again.
+    /// Responses whose body is `hello`, and whether the connection can be reused.
     private static let responses: [(text: String, isReusable: Bool)] = [
         ("HTTP/1.1 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", true),
         (
@@ -38,7 +38,7 @@ import Testing
         ("ICY 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
     ]
 
-    /// A connection of a client, with its parser.
+    /// Returns a client's connection with its parser.
     private func connection() throws -> EmbeddedChannel {
         let corrector = HeadCorrector()
         return EmbeddedChannel(handlers: [
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "E220: a harmless fault in the headers is corrected for any division of the bytes", arguments: responses.indices
+        "E220: a harmless fault in headers is corrected however the bytes are divided", arguments: responses.indices
     )
     func divided(_ index: Int) throws {
         let response = Self.responses[index]
@@ -114,7 +114,7 @@ import Testing
         #expect(ResponseHeadText.corrected(Array(head.utf8)) == nil)
     }
 
-    @Test("E285: from a response with too many header fields for the parser, those that a cache needs are retained")
+    @Test("E285: if a response has too many header fields for the parser, those that a cache needs are retained")
     func manyFields() async throws {
         let others = (0..<300).map { "X-\($0): \($0)\r\n" }.joined()
         let text = "HTTP/1.1 200 OK\r\n\(others)Content-Length: 5\r\nETag: \"a\"\r\n\r\nhello"

@@ -5,7 +5,7 @@ import SpoolHTTP
 import SpoolTesting
 import Testing
 
-/// Malformed responses over real sockets. Each of them fails only its own request, and the process and the transport
+/// Malformed responses over real sockets. Each response fails only its own request, and the process and the transport
 /// continue to work.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileHeadTests {
@@ -17,7 +17,7 @@ struct HostileHeadTests {
         return clients
     }
 
-    /// Requests `/a` from each client and expects an error, then requests a valid response.
+    /// Requests `/a` with each client and expects an error, and then requests a valid response.
     private func checkRefused(
         _ response: String, closes: Bool = true, codes: Set<UpstreamError.Code>? = nil,
         by clients: [any Upstream] = clients()
@@ -37,7 +37,7 @@ struct HostileHeadTests {
         }
     }
 
-    /// Returns the size of a valid response. It retries transient errors, because the connection of the malformed
+    /// Returns the size of a valid response. Retries after transient errors, because the connection of the malformed
     /// response may still be closing.
     private func bytes(of url: URL, over upstream: any Upstream) async throws -> Int {
         while true {

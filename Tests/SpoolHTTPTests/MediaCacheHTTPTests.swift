@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A cache with the platform's HTTP client")
 struct MediaCacheHTTPTests {
-    @Test("The capacity argument overrides the capacity of the configuration")
+    @Test("The capacity argument overrides the configuration's capacity")
     func capacity() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-http-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }  // A leftover in the temporary folder is harmless.

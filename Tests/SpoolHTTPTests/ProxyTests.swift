@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolHTTP
 
-/// Tests of the proxy that curl's environment variables select, and of the requests to it.
+/// Tests of the proxy that curl's environment variables select, and of requests to this proxy.
 @Suite(.timeLimit(.minutes(10)))
 struct ProxyTests {
     private func proxy(_ url: String, _ variables: [String: String]) throws -> String? {
@@ -14,7 +14,8 @@ struct ProxyTests {
         return proxy.map { "\($0.kind) \($0.host) \($0.port)" + ($0.authorization.map { " \($0)" } ?? "") }
     }
 
-    @Test("HTTPS uses https_proxy in either case, HTTP only http_proxy in lower case; ALL_PROXY is the fallback")
+    @Test(
+        "HTTPS uses https_proxy in upper or lower case, HTTP only http_proxy in lower case; ALL_PROXY is the fallback")
     func variables() throws {
         #expect(try proxy("http://h/", ["http_proxy": "http://p:3128"]) == "http p 3128")
         #expect(try proxy("http://h/", ["HTTP_PROXY": "http://p:3128"]) == nil)

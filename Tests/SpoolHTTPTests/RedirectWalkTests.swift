@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(
-        "A21: a Location is resolved against the URL that redirects",
+        "A21: Location is resolved against the URL that redirects",
         arguments: [
             ("c", "http://h/a/c"), ("/c?d=e", "http://h/c?d=e"), ("//g/c", "http://g/c"), ("../c", "http://h/c"),
             ("?x", "http://h/a/b?x"), ("https://h/a/b", "https://h/a/b"), ("HTTP://G/", "HTTP://G/"),
@@ -151,7 +151,7 @@ import Testing
         #expect(error?.code == .invalidRedirect)
     }
 
-    @Test("A request has Spool's User-Agent, unless it contains its own")
+    @Test("A request contains Spool's User-Agent, unless the source sets another one")
     func userAgent() throws {
         let agent = try #require(try walk("http://h/a").request.headerFields[.userAgent])
         #expect(try /Spool\/\d+\.\d+\.\d+/.wholeMatch(in: agent) != nil)

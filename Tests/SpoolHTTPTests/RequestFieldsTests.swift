@@ -18,7 +18,7 @@ struct RequestFieldsTests {
         try RedirectWalk(UpstreamRequest(url: try #require(Self.first), headerFields: fields), configuration)
     }
 
-    @Test("E372: by default, preloads wait in Low Data Mode, and no request may use networks that playback may not use")
+    @Test("E372: by default, preloads wait in Low Data Mode, and requests use only networks that playback may use")
     func networkAccess() {
         var configuration = HTTPUpstream.Configuration()
         #expect(configuration.networkAccess(for: .playback) == [.cellular, .expensive, .constrained])
@@ -62,7 +62,7 @@ struct RequestFieldsTests {
     }
     #endif
 
-    @Test("E374: the app's user agent replaces the default, and a field of the source replaces both")
+    @Test("E374: the app's user agent replaces the default, and a field of the source replaces either")
     func userAgent() throws {
         var configuration = HTTPUpstream.Configuration()
         #expect(try walk([:], configuration).outgoing().headerFields[.userAgent]?.hasPrefix("Spool/") == true)

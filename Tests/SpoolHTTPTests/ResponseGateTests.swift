@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "E63: over HTTP/2, no frame follows a rejected one, and an interim response can't end a stream"
+        "E63: over HTTP/2, no frames follow a rejected one, and an interim response can't end a stream"
     )
     func sequences() throws {
         #expect(try passes([frame(["103"]), frame(["200"]), frame([], ends: true)]))

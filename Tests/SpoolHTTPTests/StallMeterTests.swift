@@ -10,7 +10,7 @@ import Testing
         return StallMeter(configuration)
     }
 
-    /// Returns the results of the ticks. Before each tick, the given number of bytes is received. `nil` means that no
+    /// Returns the results of the ticks. Before each tick, the given number of bytes is received; `nil` means that no
     /// reader waits.
     private func ticks(_ meter: inout StallMeter, _ bytes: [Int?]) -> [StallMeter.Stall?] {
         bytes.map { count in
@@ -27,7 +27,7 @@ import Testing
         #expect(ticks(&enough, Array(repeating: 3750, count: 24)) == Array(repeating: nil, count: 24))
     }
 
-    @Test("E224: a body without a length has no minimum rate, but its silence is reported")
+    @Test("E224: a body without a length has no minimum rate, but a time without bytes is reported")
     func endless() {
         var meter = meter()
         meter.isEndless = true
@@ -42,14 +42,14 @@ import Testing
         #expect(ticks(&meter, bytes + bytes + bytes) == Array(repeating: nil, count: 24))
     }
 
-    @Test("Silence is reported separately from a low rate, and sooner")
+    @Test("A time without bytes is reported separately from a low rate, and sooner")
     func silent() {
         var meter = meter()
         #expect(ticks(&meter, [1, 0, 0, 0]) == [nil, nil, nil, nil])
         #expect(meter.tick(isWaited: true) == .isSilent)
     }
 
-    @Test("A minimum rate of 0 or less sets no limit", arguments: [0, -1, .min])
+    @Test("A minimum rate of 0 or less disables the limit", arguments: [0, -1, .min])
     func none(_ rate: Int) {
         var meter = meter(rate: rate, over: .seconds(Int64.max))
         #expect(ticks(&meter, Array(repeating: 1, count: 100)).allSatisfy { $0 == nil })

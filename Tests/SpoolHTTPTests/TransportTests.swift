@@ -24,7 +24,7 @@ import NIOSSL
                     try await upstream.open(UpstreamRequest(url: origin.url("/a")))
                 }
                 #expect(error?.isTransient == false)
-                // FoundationNetworking has no code for this error, so the transport reports `failed`.
+                // FoundationNetworking has no code for this error, so the transport reports `other`.
                 guard upstream is AsyncHTTPClientUpstream else { continue }
                 #expect(error?.code == .untrustedServer)
                 #expect(error?.message.hasSuffix("is not trusted: its certificate can't be verified") == true)
@@ -52,7 +52,8 @@ import NIOSSL
         }
     }
 
-    @Test("A client certificate is sent to a server that requests one; a server that is not pinned receives no request")
+    @Test(
+        "A client certificate is sent to a server that requests one; servers that are not pinned receive no requests")
     func clientCertificate() async throws {
         let (server, client) = (try TestCertificate.make(), try TestCertificate.make(name: "DNS:client.example"))
         defer { [server, client].forEach { $0.remove() } }
@@ -168,18 +169,18 @@ struct TestCertificate {
     func remove() { try? FileManager.default.removeItem(at: folder) }
 }
 
-/// nginx with HTTP/2, which the origin of the test kit does not support.
+/// nginx with HTTP/2, which the test kit's origin does not support.
 private final class NginxOverTLS {
     static let isInstalled = FileManager.default.isExecutableFile(atPath: "/usr/sbin/nginx")
 
     let url: URL
     private let folder: URL
-    /// The process in the foreground. A daemon would inherit the descriptor through which Foundation detects the end of
-    /// the process.
+    /// The process, which runs in the foreground. A daemon would inherit the descriptor through which Foundation
+    /// detects that the process has ended.
     private let process = Process()
 
     init(_ certificate: TestCertificate, serving data: Data) async throws {
-        // The port was free a moment ago.
+        // The port was free a moment ago, but another process may take it.
         let finder = try await OriginServer.start([:])
         let port = finder.port
         await finder.stop()
@@ -222,7 +223,7 @@ private final class NginxOverTLS {
         throw CommandFailure(command: "nginx", status: 1)
     }
 
-    /// Waits until the server listens. Returns `false` if the process has ended.
+    /// Waits until the server listens. Returns `false` if its process has ended.
     private func listens(_ upstream: any Upstream) async -> Bool {
         while process.isRunning, !Task.isCancelled {
             do {
@@ -248,7 +249,7 @@ private final class NginxOverTLS {
     func stop() { process.terminate() }
 }
 
-/// Runs a command and waits for its end. Throws if it fails.
+/// Runs a command and waits until it ends. Throws an error if the command fails.
 private func run(_ command: String...) throws {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")

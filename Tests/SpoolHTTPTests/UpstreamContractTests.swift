@@ -9,9 +9,9 @@ import FoundationNetworking
 
 /// Contract tests of both transports, over real sockets.
 ///
-/// `URLSessionUpstream` on Linux lacks two capabilities of the contract, because FoundationNetworking lacks them:
+/// `URLSessionUpstream` on Linux lacks two capabilities in the contract, because FoundationNetworking lacks them:
 /// - `backPressure`: memory use grows with a body that is not read.
-/// - `encodedBodies`: libcurl decodes bodies although decoding was not requested.
+/// - `encodedBodies`: libcurl decodes bodies even though decoding was not requested.
 @Suite(.timeLimit(.minutes(10)))
 struct UpstreamContractTests {
     #if AsyncHTTPClient
