@@ -28,7 +28,8 @@ struct DocumentTests {
         }
     }
 
-    /// Returns a program without the `#if` of a trait around the whole program, because documents do not contain it.
+    /// Returns a program without the `#if` for a trait that encloses the whole program, because documents do not
+    /// contain it.
     private static func withoutCondition(_ program: String) -> String {
         let (start, end) = ("#if Proxy\n", "#endif\n")
         guard program.hasPrefix(start), program.hasSuffix(end) else { return program }

@@ -74,7 +74,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("Stored media is listed with its size, and the progress updates end when the media is complete")
+    @Test("Stored media is listed with its size, and progress updates end when the media is complete")
     func stored() async throws {
         let (_, cache, url) = try stage()
         let media = cache.media(for: url)
@@ -96,7 +96,7 @@ struct ExampleTests {
         let cache = MediaCache.inMemory(upstream: origin)
         let urls = try ["a", "b", "c"].map { try #require(URL(string: "https://media.example/\($0)")) }
         for url in urls { _ = try await cache.media(for: url).data(in: 0..<Self.song.length) }
-        // Recently read media may still be closing, and is not evicted while it is open.
+        // Recently read media may still be closing, and media is not evicted while it is open.
         while try await freeSpace(in: cache, keeping: urls[0], removing: urls[1], to: 0) > Self.song.length {
             await Task.yield()
         }
@@ -184,7 +184,7 @@ struct ExampleTests {
         }
     }
 
-    @Test("Media stored without a key is encrypted with a new key, and stays readable in later launches")
+    @Test("Media stored without a key is encrypted with a new key, and stays readable after later launches")
     func encrypted() async throws {
         try await OriginServer.run(["/song.mp3": OriginResource(.pattern(Self.song))]) { origin in
             let directory = folder.appending(path: "media")

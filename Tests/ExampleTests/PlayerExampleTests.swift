@@ -60,7 +60,7 @@ struct PlayerExampleTests {
         await cache.close()
     }
 
-    @Test("A downloaded stream plays from a server in the app without its origin")
+    @Test("Without its origin, a downloaded stream plays from a server in the app")
     func stream() async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n#EXT-X-ENDLIST\n"
         let segment = OriginResource(.data(try await SampleMedia.ts.bytes(seconds: 2)), contentType: "video/mp2t")

@@ -21,7 +21,8 @@ struct PrivacyTests {
         return (process.terminationStatus, String(decoding: data, as: UTF8.self))
     }
 
-    /// Runs the check on a package with one target. Its manifest declares `categories`; `nil` for no manifest.
+    /// Runs the check on a package with one target. The package's manifest declares `categories`; if they are `nil`,
+    /// there is no manifest.
     private func check(_ source: String, declaring categories: [String]?) throws -> (status: Int32, text: String) {
         let scratch = try ScratchDirectory()
         let folder = URL(fileURLWithPath: scratch.file("Sources/Planted"))
@@ -41,7 +42,7 @@ struct PrivacyTests {
         return try check(URL(fileURLWithPath: scratch.path))
     }
 
-    @Test("E136: the manifests of this package declare each required-reason API that apps link")
+    @Test("E136: this package's manifests declare each required-reason API that apps link")
     func package() throws {
         let result = try check(Self.root)
         #expect(result.status == 0, "\(result.text)")

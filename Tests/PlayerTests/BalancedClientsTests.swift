@@ -8,7 +8,7 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-/// Many clients of one server behind one address of a load balancer.
+/// Many clients of one server, whose connections come through one address of a load balancer.
 ///
 /// `SPOOL_BALANCED_CLIENTS` sets the number of clients.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct BalancedClientsTests {
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    /// A client's connection, which reports the status of the first response, or 0 if there is none.
+    /// A handler for a client's connection that reports the status of the first response, or 0 if there is none.
     private final class StatusReader: ChannelInboundHandler {
         typealias InboundIn = ByteBuffer
 
@@ -59,7 +59,7 @@ import Testing
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 
-    /// The address of a client. All of 127.0.0.0/8 belongs to this machine.
+    /// Returns the address of a client. All addresses in 127.0.0.0/8 belong to this machine.
     private static func address(_ client: Int) -> String { "127.1.\(client / 250).\(client % 250 + 1)" }
 
     /// Sends a request from the address of a client.
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "E208: each of the clients behind one address of a load balancer has its own limit",
+        "E208: each client behind one address of a load balancer has a separate limit",
         arguments: NamingBalancer.installed)
     func clients(balancer: NamingBalancer) async throws {
         DescriptorLimit.raise()
@@ -120,13 +120,13 @@ import Testing
                 statuses[report.client, default: []].append(report.status)
                 received += 1
                 rejected += report.status == 503 ? 1 : 0
-                // All other clients wait. If one does not, the test fails and must end.
+                // All other requests wait. If one does not, the test fails and must end.
                 if rejected == Self.count || rejected < received { origin.respond() }
                 if received == 2 * Self.count { break }
             }
             #expect(rejected == Self.count)
             #expect(statuses.count == Self.count && statuses.values.allSatisfy { $0 == [503, 200] })
-            for channel in channels { try? await channel.close() }  // The balancer may have closed it.
+            for channel in channels { try? await channel.close() }  // The balancer may have closed the connection.
         }
         print("\(balancer.testDescription): \(Self.count) clients, \(ContinuousClock.now - start)")
         await server.stop()

@@ -7,30 +7,32 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// The live page of a server in Chromium. `Scripts/dashboard.py` contains the checks.
+/// Tests of a server's live page in Chromium. `Scripts/dashboard.py` contains the checks.
 @Suite(
     "Live page in a browser", .timeLimit(.minutes(10)), .serialized,
     .enabled(if: DebianBrowser.isInstalled, "Chromium, chromedriver or python3-selenium is not installed"))
 struct LivePageTests {
-    @Test("D75, D101: each view shows its data, settings have advice, and every part can be reached with the keyboard")
+    @Test(
+        "D75, D101: each view shows its data, settings are explained, and every part can be reached with the keyboard")
     func views() async throws { try await run("library", "filters", "keyboard", "resource", "now", "settings") }
 
-    @Test("D76: the page shows that the server is gone, and reconnects; no URL and no cookie contains the token")
+    @Test("D76: the page shows that the server is gone, and reconnects; neither URLs nor cookies contain the token")
     func connection() async throws { try await run("loss", "sharing", "token", "links") }
 
     @Test("D100: the page shows that the server ended its connection and why, and reconnects")
     func limits() async throws { try await run("limit", "silence") }
 
-    @Test("D77: text has contrast, controls have names, and the layout fits narrow and right-to-left pages")
+    @Test("D77: text has enough contrast, controls have names, and the layout fits narrow and right-to-left pages")
     func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion", "locale") }
 
     @Test("D78: the page is rendered in time, even with hundreds of resources")
     func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }
 
-    @Test("D79: the page shows cached media, saved bytes and causes of slow playback, and keeps media offline")
+    @Test(
+        "D79: the page shows cached media, saved bytes and causes of slow playback, and stores media for offline use")
     func paths() async throws { try await run("paths", "dialogs") }
 
-    /// Runs checks of the script against a server with stored media.
+    /// Runs some of the script's checks on a server with stored media.
     ///
     /// - Parameter resourceCount: The number of small resources in addition to the media.
     private func run(_ checks: String..., resourceCount: Int = 0) async throws {
@@ -55,9 +57,10 @@ private enum DebianBrowser {
     }()
 }
 
-/// A server whose cache has media of several types. Its readers have waited for each cause that the page shows.
+/// A server whose cache contains media of several types, and whose readers have waited for each cause that the page
+/// shows.
 private enum LivePageStage {
-    /// Calls `body` with the address of the page, the operator's token, and the URL of a video that is not stored.
+    /// Calls `body` with the URL of the page, the operator's token, and the URL of a video that is not stored.
     static func run(with count: Int, _ body: (String, String, String) async throws -> Void) async throws {
         let video = OriginResource(.file(try await SampleMedia.mp4.file()), contentType: "video/mp4")
         let stream = try await Presentation.hlsTransportStream.files()

@@ -4,7 +4,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Tests of real players that play a stream through a real server while ffmpeg creates the stream. nginx is the origin.
+/// Tests of real players that play a stream through a real server while ffmpeg creates it, with nginx as the origin.
 @Suite(.serialized, .timeLimit(.minutes(10)), .enabled(if: Players.areAllWanted, "only make test-players uses them"))
 struct LiveTests {
     @Test(

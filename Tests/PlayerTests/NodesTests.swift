@@ -12,7 +12,7 @@ import Testing
 
 /// Several reverse proxies for one origin, behind a balancer that hashes URLs.
 @Suite("Nodes", .timeLimit(.minutes(5))) struct NodesTests {
-    /// A server with its own cache.
+    /// A server with a separate cache.
     private struct Node {
         let server: ProxyServer
         let cache: MediaCache
@@ -41,7 +41,7 @@ import Testing
 
     private static func pattern(_ index: Int) -> PatternBytes { PatternBytes(seed: UInt64(index), length: length) }
 
-    /// Requests a file in two ranges from one node, and checks the bytes.
+    /// Requests a file in two ranges through the balancer, and checks the bytes.
     ///
     /// - Returns: The name of the node, and whether the second range was a hit.
     private func get(_ index: Int, from balancer: URL) async throws -> (node: String, isHit: Bool) {
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "N12: each URL has one node, each byte is fetched once, and only the media of a failed node moves",
+        "N12: each URL has one node, each byte is fetched once, and only media on a failed node moves to another one",
         arguments: Balancer.installed)
     func nodes(balancer: Balancer) async throws {
         var resources: [String: OriginResource] = [:]

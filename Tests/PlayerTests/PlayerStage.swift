@@ -5,7 +5,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// A proxy server with its own cache, in front of an origin.
+/// A proxy server with a separate cache, in front of an origin.
 enum PlayerStage {
     /// Calls `body` with a running server and its empty cache.
     static func run<R>(_ body: (ProxyServer, MediaCache) async throws -> R) async throws -> R {

@@ -2,14 +2,14 @@ import SpoolOrigin
 import SpoolProxy
 import Testing
 
-/// Tests of real players with real media through a real server, first with the origin, then without it.
+/// Tests of real players that play real media through a real server, first with the origin and then without it.
 @Suite(.serialized, .timeLimit(.minutes(10))) struct PlayingTests {
     @Test(.enabled(if: Players.mpv != nil, "mpv is not installed"), arguments: Presentation.allCases)
     func `mpv plays with seeks, and again without the origin`(presentation: Presentation) async throws {
         // The demuxer of FFmpeg 5.1, which mpv uses for seeks, loses its position in MP4 segments that it requests
         // again. This also happens directly with nginx if bytes are received in pieces of 16 KiB. The errors are
-        // “partial file” and “Invalid NAL unit size”, and playback ends at 4.04 or 8.03 of 12 s. It does not happen if
-        // all bytes are received before the first seek, because mpv then plays from its own memory.
+        // “partial file” and “Invalid NAL unit size”, and playback ends at 4.04 or 8.03 of 12 s. The problem does not
+        // occur if all bytes are received before the first seek, because mpv then plays from memory.
         let seeks = [.hlsByteRanges, .hlsFragments].contains(presentation) ? [] : [8, 2, 0.0]
         try await PlayerStage.playTwice(presentation, on: try #require(Players.mpv), seeks: seeks)
     }

@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An origin that gets its responses from a closure, and records its requests.
+/// An origin whose responses are returned by a closure, and that records the requests.
 final class AnsweringUpstream: Upstream {
     struct Answer: Sendable {
         var status = 200
@@ -25,7 +25,7 @@ final class AnsweringUpstream: Upstream {
         return UpstreamResponse(head: head, url: request.url, body: UpstreamBody(Pieces(rest: answer.body)))
     }
 
-    /// Returns the response of an origin that supports ranges.
+    /// Returns the response that an origin with range support sends.
     static func media(_ bytes: Data, _ request: UpstreamRequest) -> Answer {
         var fields: HTTPFields = [.contentType: "video/mp4", .eTag: "\"1\"", .acceptRanges: "bytes"]
         guard let text = request.headerFields[.range]?.dropFirst("bytes=".count) else {

@@ -76,7 +76,7 @@ struct CloudPlayTests {
         let cloud = WebDAV(rootURL: server.url(""), account: account, upstream: HTTPUpstream.standard())
         try await play(["a.wav", "b.wav"].map(cloud.media), of: Data(contentsOf: file)) {
             #expect(questions.withLock { $0.count } == 1)
-            // The client's password is changed first, so that a rejected request finds the new one.
+            // The client's password is changed first, so that after a rejection the client finds the new password.
             password.withLock { $0 = "new w" }
             try kind.setPassword(.second, in: scratch)
         }
@@ -85,7 +85,7 @@ struct CloudPlayTests {
     }
 
     @Test(
-        "S3 playback continues when links expire by the device's clock or are rejected earlier by the server",
+        "S3 playback continues when links expire according to the device's clock, or are rejected earlier by the server",
         .enabled(if: !S3Server.present.isEmpty, "no S3 server is installed"), arguments: S3Server.present,
         [false, true])
     func s3(kind: S3Server, isClockSlow: Bool) async throws {
@@ -95,8 +95,8 @@ struct CloudPlayTests {
         try await S3Server.put("films", Data(), at: server)
         for name in ["films/a%20b.wav", "films/c.wav"] { try await S3Server.put(name, bytes, at: server) }
         let questions = Mutex<[MediaSource.ResolutionReason]>([])
-        // On a server whose clock is ten seconds ahead, a link for twelve seconds lasts only one or two. The server
-        // counts whole seconds.
+        // If the server's clock is ten seconds ahead, a link for twelve seconds is valid for only one or two. The
+        // server counts whole seconds.
         let now: @Sendable () -> Date = { Date(timeIntervalSinceNow: isClockSlow ? -10 : 0) }
         let bucket = try S3Bucket(
             "films", region: "us-east-1", endpoint: server.url(""), addressing: .path, lifetime: isClockSlow ? 12 : 3,
@@ -141,7 +141,7 @@ struct CloudPlayTests {
 
     /// Waits for the end, and stops playback.
     ///
-    /// - Returns: The error of the item, if it failed.
+    /// - Returns: The error of the item if it failed; otherwise `nil`.
     func end() async -> (any Error)? {
         for await _ in endings { break }
         tokens.forEach(NotificationCenter.default.removeObserver)

@@ -9,7 +9,7 @@ import Testing
 
 @Suite("Digest authentication")
 struct DigestTests {
-    /// The example of RFC 7616 §3.9.1.
+    /// The example in RFC 7616 §3.9.1.
     private let fields = [
         """
         Digest realm="http-auth@example.org", qop="auth, auth-int", algorithm=SHA-256, \
@@ -27,7 +27,7 @@ struct DigestTests {
             clientNonce: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ")
     }
 
-    @Test("The RFC's example gives the documented response with MD5 and with SHA-256, which is preferred")
+    @Test("For the RFC's example, the documented responses for MD5 and SHA-256 are computed, and SHA-256 is preferred")
     func example() throws {
         #expect(
             try response(to: fields)
@@ -58,7 +58,7 @@ struct DigestTests {
         }
     }
 
-    @Test("One challenge is used for all media of an account; after its nonce expires, a new one is requested")
+    @Test("One challenge is used for all media of an account; after its nonce expires, a new challenge is requested")
     func account() async throws {
         let nonce = Mutex("first")
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })

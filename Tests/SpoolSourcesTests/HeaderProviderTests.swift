@@ -34,7 +34,7 @@ struct HeaderProviderTests {
         await cache.close()
     }
 
-    @Test("A token withdrawn during playback is refreshed once, and each byte is fetched once")
+    @Test("A token that is revoked during playback is refreshed once, and each byte is fetched once")
     func withdrawn() async throws {
         let token = TokenBox()
         let upstream = origin(token)
@@ -68,7 +68,7 @@ struct HeaderProviderTests {
         await cache.close()
     }
 
-    @Test("A permanently rejected account fails with the origin's status after at most two requests")
+    @Test("If an account is permanently rejected, reads fail with the origin's status after at most two requests")
     func refused() async throws {
         let upstream = AnsweringUpstream { _ in .init(status: 403) }
         let account = HeaderProvider.basic(user: "ü", password: "p:q")
@@ -111,7 +111,7 @@ struct HeaderProviderTests {
     }
 }
 
-/// The tokens of an authorization server.
+/// The tokens from an authorization server.
 private final class TokenBox: Sendable {
     private let state = Mutex((newest: 0, refreshes: 0))
 

@@ -4,9 +4,10 @@ import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
 
-/// A third-party server that a test runs on its own port.
+/// A third-party server that a test runs on a separate port.
 ///
-/// `@unchecked`: the process is started before other tasks see the object, and afterwards it is only terminated.
+/// The conformance is `@unchecked`, because the process is started before other tasks access the object, and afterwards
+/// is only terminated.
 final class RealServer: @unchecked Sendable {
     let port: Int
     private let process = Process()
@@ -14,8 +15,8 @@ final class RealServer: @unchecked Sendable {
     /// Starts the server and waits until it responds.
     ///
     /// - Parameters:
-    ///   - arguments: Returns the arguments for a port, which was free a moment before.
-    ///   - environment: Returns additional environment variables for that port.
+    ///   - arguments: A closure that returns the arguments for a port, which was free a moment before.
+    ///   - environment: A closure that returns additional environment variables for the same port.
     /// - Throws: An error if the process can't be started; ``Gone`` if it ends.
     init(
         _ path: String, _ arguments: (Int) throws -> [String], environment: (Int) -> [String: String] = { _ in [:] }

@@ -10,7 +10,7 @@ import Testing
 struct RealServerTests {
     private let bytes = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 3) })
 
-    /// Reads several ranges, then everything. Checks that all bytes are correct, and that each is fetched once.
+    /// Reads several ranges, and then all bytes. Checks that all bytes are correct, and that each is fetched once.
     private func play(_ source: MediaSource, _ upstream: any Upstream) async throws {
         let cache = try TestCache(upstream)
         for range in [700_000..<900_000, 0..<65_536, 1_400_000..<1_500_000] as [Range<Int64>] {

@@ -5,7 +5,7 @@ import SpoolHTTP
 import SpoolSources
 import SpoolTesting
 
-/// The S3 servers that tests run. LocalStack checks signatures and their dates; moto checks nothing.
+/// The S3 servers that tests run. LocalStack checks signatures and their dates, and moto does not.
 enum S3Server: String, CaseIterable, Sendable {
     case localstack
     case moto = "moto_server"

@@ -10,7 +10,7 @@ struct SigningTests {
     private let credentials = S3Bucket.Credentials(
         accessKeyID: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 
-    @Test("The signature of the example in Amazon's documentation equals the documented one")
+    @Test("The computed signature of the example in Amazon's documentation equals the documented signature")
     func example() throws {
         let signed = S3Signer(credentials, region: "us-east-1").presigned(
             try #require(URL(string: "https://examplebucket.s3.amazonaws.com/test.txt")),
@@ -35,14 +35,14 @@ struct SigningTests {
         #expect(path.media("a.mp4").url.absoluteString == "http://127.0.0.1:9000/films/a.mp4")
     }
 
-    @Test("The URL of S3 media has no signature, key or token")
+    @Test("The URL of S3 media does not contain a signature, key or token")
     func name() throws {
         let bucket = try S3Bucket("films", region: "eu-central-1") { [credentials] _ in credentials }
         #expect(bucket.media("a.mp4").url.query == nil)
         #expect(bucket.media("a.mp4").redactedURL == "https://films.s3.eu-central-1.amazonaws.com/a.mp4")
     }
 
-    @Test("A 400 with ExpiredToken is signed again once; any other 400 fails the read")
+    @Test("After a 400 with ExpiredToken, the request is signed again once; any other 400 fails the read")
     func expiredToken() async throws {
         let bytes = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
         for (code, isCured) in [("ExpiredToken", true), ("InvalidArgument", false)] {

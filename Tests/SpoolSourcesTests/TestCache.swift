@@ -2,7 +2,7 @@ import Foundation
 import Spool
 import SpoolTesting
 
-/// A cache in its own directory.
+/// A cache in a separate directory.
 final class TestCache: Sendable {
     private let folder: ScratchDirectory
     let cache: MediaCache
@@ -12,7 +12,7 @@ final class TestCache: Sendable {
         cache = MediaCache(directory: URL(fileURLWithPath: folder.path), upstream: upstream)
     }
 
-    /// Reads bytes of a source with a new reader.
+    /// Reads bytes from a source with a new reader.
     func read(_ source: MediaSource, _ range: Range<Int64>) async throws -> Data {
         var data = Data()
         let media = cache.media(for: source)

@@ -39,7 +39,7 @@ struct WebDAVTests {
         #expect(files.first?.name == "a b.mp4")
         let item = try await cloud.item(at: path)
         #expect(item.path == path && !item.isFolder && item.length == 1_500_000)
-        // nginx reports no other properties.
+        // nginx does not report other properties.
         if kind != .nginx { #expect(item.contentType == "video/mp4" && item.entityTag != nil) }
         #expect(try await cloud.item(at: "Ä & B").isFolder)
         #expect(try await cloud.item(at: "").path == "")
@@ -91,7 +91,7 @@ struct WebDAVTests {
         #expect(items.map(\.path) == ["song.mp3", "b", "i", "j"])
     }
 
-    @Test("Properties with an error status are ignored, and the others are read")
+    @Test("Properties with an error status are ignored, and the other properties are read")
     func statuses() async throws {
         let kept = "<d:getcontentlength>12</d:getcontentlength><d:getetag>&quot;a&amp;b&quot;</d:getetag>"
         let lost = "<d:getcontenttype>text/html</d:getcontenttype>"
@@ -123,7 +123,7 @@ struct WebDAVTests {
         }
     }
 
-    @Test("No damaged byte in a response causes a crash")
+    @Test("A damaged byte anywhere in a response does not cause a crash")
     func damaged() async throws {
         let whole = Array(
             "<d:multistatus xmlns:d=\"DAV:\">\(response("/dav/me/a", "<d:getetag>&#34;</d:getetag>"))</d:multistatus>"

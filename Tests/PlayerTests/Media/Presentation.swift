@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolTesting
 import Testing
 
-/// Media in one of the forms that players request over HTTP. ffmpeg creates it when a test first needs it.
+/// Media in one of the forms that players request over HTTP. ffmpeg creates the files when a test first needs them.
 enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
     case mp4 = "an MP4 file"
     case mp4MoovAtEnd = "an MP4 file with its index at the end"
@@ -20,7 +20,7 @@ enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
 
     var testDescription: String { rawValue }
 
-    /// The file that players open, and the folder of all files.
+    /// The file that players open, and the folder that contains all files.
     struct Files: Sendable {
         var entry: String
         var folder: URL
@@ -50,7 +50,7 @@ enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Returns the files, and creates them first if necessary.
+    /// Returns the files. Creates them first if necessary.
     func files() async throws -> Files { try await PresentationFolder.shared.files(of: self) }
 }
 

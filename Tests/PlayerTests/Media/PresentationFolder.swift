@@ -1,13 +1,13 @@
 import Foundation
 import SpoolTesting
 
-/// The folder of the presentations. Each presentation is created once in the temporary folder, and reused by later
-/// runs.
+/// The folder that contains the presentations. Each presentation is created once in the temporary folder, and reused by
+/// later runs.
 actor PresentationFolder {
     static let shared = PresentationFolder()
 
     private var made: [Presentation: Task<Presentation.Files, any Error>] = [:]
-    /// The folder. Its name contains the version of the recipes. Increase the version when a recipe changes.
+    /// The folder. Its name contains the version of the recipes, which must be increased when a recipe changes.
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-presentations-1")
 
     func files(of presentation: Presentation) async throws -> Presentation.Files {
@@ -44,9 +44,9 @@ actor PresentationFolder {
         }
     }
 
-    /// Creates the files in a folder with a temporary name, and renames it.
+    /// Creates the files in a folder with a temporary name, and then renames the folder.
     ///
-    /// A folder with the final name is therefore always complete, even after a kill and with concurrent processes.
+    /// A folder with the final name is therefore always complete, even if a process is killed or several processes run.
     private static func make(
         _ entry: String, in folder: URL, _ body: (URL) async throws -> Void
     ) async throws -> Presentation.Files {

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// A load balancer that sends the requests for a URL to the same server, or to another one if that server is down.
+/// A load balancer that sends all requests for a URL to the same server, or to another one if that server is down.
 enum Balancer: Sendable, CustomTestStringConvertible {
     case nginx(Nginx)
     case haproxy(Tool)
@@ -21,7 +21,7 @@ enum Balancer: Sendable, CustomTestStringConvertible {
         }
     }
 
-    /// Runs a balancer for the servers at these ports, and calls `body` with its URL.
+    /// Runs a balancer for the servers at these ports, and calls `body` with the balancer's URL.
     func run<R>(before ports: [Int], _ body: (URL) async throws -> R) async throws -> R {
         switch self {
         case .nginx(let nginx): return try await nginx.run(before: ports, body)

@@ -29,7 +29,7 @@ struct LiveStream: Sendable {
     /// The folder of the stream.
     let folder: URL
 
-    /// Calls `body` with a stream whose first three segments exist, while ffmpeg continues.
+    /// Calls `body` once the first three segments of a stream exist, while ffmpeg continues to create the stream.
     static func run<R>(_ form: Form, _ body: (LiveStream) async throws -> R) async throws -> R {
         guard let ffmpeg = Tool("ffmpeg") else { throw Tool.Failed(description: "ffmpeg is not installed") }
         let film = try await SampleMedia.mp4.file(seconds: seconds)

@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// A load balancer with one server, which reports the client of each connection or request.
+/// A load balancer for one server. It reports the client of each connection or request to the server.
 enum NamingBalancer: Sendable, CaseIterable, CustomTestStringConvertible {
     case haproxyWithProxyProtocol1
     case haproxyWithProxyProtocol2
@@ -30,7 +30,7 @@ enum NamingBalancer: Sendable, CaseIterable, CustomTestStringConvertible {
 
     var usesProxyProtocol: Bool { self == .haproxyWithProxyProtocol1 || self == .haproxyWithProxyProtocol2 }
 
-    /// Runs the load balancer for the server at a port, and calls `body` with its URL.
+    /// Runs the load balancer for the server at a port, and calls `body` with the balancer's URL.
     func run<R>(before port: Int, _ body: (URL) async throws -> R) async throws -> R {
         if self == .nginxWithFields, let nginx = Nginx() { return try await nginx.run(naming: port, body) }
         guard let haproxy = Self.haproxy else { throw Tool.Failed(description: "HAProxy is not installed") }

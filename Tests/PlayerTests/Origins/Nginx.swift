@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// nginx as a server of a folder with its default behavior, or as a load balancer.
+/// nginx as a server for the files in a folder, with its default behavior, or as a load balancer.
 struct Nginx: Sendable {
     private let tool: Tool
 
@@ -11,7 +11,7 @@ struct Nginx: Sendable {
         tool = Tool(at: file)
     }
 
-    /// Runs a server of `folder`, and calls `body` with its URL.
+    /// Runs a server for the files in `folder`, and calls `body` with its URL.
     ///
     /// - Parameter lifetime: The freshness lifetime of its responses, in nginx's notation; `nil` for none.
     func run<R>(_ folder: URL, lifetime: String? = nil, _ body: (URL) async throws -> R) async throws -> R {
@@ -31,7 +31,8 @@ struct Nginx: Sendable {
             }, body)
     }
 
-    /// Runs a server that distributes URLs over several servers by a consistent hash, and calls `body` with its URL.
+    /// Runs a load balancer that distributes URLs over several servers by a consistent hash, and calls `body` with its
+    /// URL.
     func run<R>(before ports: [Int], _ body: (URL) async throws -> R) async throws -> R {
         let scratch = try ScratchDirectory()
         let servers = ports.map { "server 127.0.0.1:\($0) max_fails=1 fail_timeout=1h;" }.joined(separator: " ")
@@ -50,8 +51,8 @@ struct Nginx: Sendable {
             }, body)
     }
 
-    /// Runs a load balancer for the server at a port, and calls `body` with its URL. It identifies its clients in
-    /// header fields, and uses each connection to the server for several clients.
+    /// Runs a load balancer for the server at a port, and calls `body` with its URL. The load balancer identifies its
+    /// clients in header fields, and uses each connection to the server for several clients.
     func run<R>(naming port: Int, _ body: (URL) async throws -> R) async throws -> R {
         let scratch = try ScratchDirectory()
         let fields = """

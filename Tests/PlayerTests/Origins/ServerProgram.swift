@@ -6,12 +6,12 @@ import SpoolTesting
 
 /// A server program that reads its port from a configuration file.
 enum ServerProgram {
-    /// Runs a server, calls `body` with its URL when it listens, and ends the program afterwards.
+    /// Runs a server, calls `body` with its URL when it listens, and then ends the program.
     ///
     /// - Parameters:
-    ///   - arguments: Returns the arguments for the path of the configuration file.
-    ///   - scratch: The directory of that file.
-    ///   - configuration: Returns the text of that file for a port.
+    ///   - arguments: A closure that returns the arguments of the program, from the path of the configuration file.
+    ///   - scratch: The directory for the configuration file.
+    ///   - configuration: A closure that returns the text of the configuration file for a port.
     static func run<R>(
         _ tool: Tool, arguments: (String) -> [String], _ scratch: ScratchDirectory, configuration: (Int) -> String,
         _ body: (URL) async throws -> R

@@ -38,7 +38,7 @@ struct Chromium: MediaPlayer {
         }
     }
 
-    /// The script that performs the seeks and plays to the end, at a given rate.
+    /// The script that performs seeks and then plays to the end, at a given rate.
     private static let script = """
         const [url, seeks, rate, done] = arguments, video = document.querySelector("video");
         const event = name => new Promise((yes, no) => {

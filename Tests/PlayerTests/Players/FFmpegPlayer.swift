@@ -10,7 +10,7 @@ struct FFmpegPlayer: MediaPlayer {
         self.ffmpeg = ffmpeg
     }
 
-    /// Returns the digest of the packets from `second` to the end, without decoding.
+    /// Returns the digest of the packets from `second` to the end, without decoding them.
     ///
     /// - Throws: ``Tool/Failed`` if ffmpeg reports an error.
     func digest(_ url: URL, from second: Double = 0) async throws -> String {

@@ -3,7 +3,7 @@ import SpoolTesting
 
 /// mpv without a window, at maximum speed.
 ///
-/// It exits with 0 even for truncated media, so a script prints the position of the last frame.
+/// mpv exits with status 0 even for truncated media, so a script prints the position of the last frame.
 struct MPV: MediaPlayer {
     private let mpv: Tool
 

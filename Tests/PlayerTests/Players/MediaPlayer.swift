@@ -3,13 +3,13 @@ import SpoolTesting
 
 /// A program that plays media and reports whether it reached the end.
 protocol MediaPlayer: Sendable {
-    /// Plays `url`, performs the seeks of the plan, then plays to the end.
+    /// Plays `url`, performs the seeks in the plan, and then plays to the end.
     ///
-    /// - Throws: ``Tool/Failed`` unless all seeks and the end are reached.
+    /// - Throws: ``Tool/Failed`` unless all seek targets and the end are reached.
     func play(_ url: URL, _ plan: PlayPlan) async throws
 }
 
-/// The seeks of a player, and the expected duration.
+/// The seeks that a player performs, and the expected duration.
 struct PlayPlan: Sendable {
     /// The positions of the seeks, in seconds, in order.
     var seeks: [Double] = []
@@ -24,7 +24,7 @@ enum Players {
     static let chromium = Chromium()
     static let vlc = VLC()
     static let gstreamer = GStreamer()
-    /// The origin.
+    /// nginx, for use as the origin.
     static let nginx = Nginx()
 
     /// All installed players, with their names.

@@ -1,13 +1,13 @@
 import Foundation
 import SpoolTesting
 
-/// VLC, which records the played media to a file, because its exit status is always 0.
+/// VLC. It records the played media to a file, because its exit status is always 0.
 struct VLC: MediaPlayer {
     private let start: Tool
     private let prefix: [String]
     private let ffprobe: Tool
 
-    /// Creates a player that does not run as root, which VLC rejects.
+    /// Creates a player that does not run as root, because VLC refuses to run as root.
     init?() {
         guard let vlc = Tool("cvlc"), let ffprobe = Tool("ffprobe") else { return nil }
         self.ffprobe = ffprobe

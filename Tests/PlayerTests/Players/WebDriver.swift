@@ -10,7 +10,7 @@ import SpoolTesting
 struct WebDriver: Sendable {
     private let session: String
 
-    /// Calls `body` with a new browser, which has an empty profile.
+    /// Calls `body` with a new browser that has an empty profile.
     static func run<R: Sendable>(_ driver: Tool, _ body: (WebDriver) async throws -> R) async throws -> R {
         var output = ""
         // The driver takes a free IPv6 port, and exits if the IPv4 port with the same number is in use.
@@ -86,7 +86,7 @@ struct WebDriver: Sendable {
     }
 
     private func end() async {
-        // The driver is terminated next in any case.
+        // The driver is terminated next, even if this fails.
         _ = try? await Self.send("DELETE", session, Optional<String>.none)
     }
 
