@@ -34,7 +34,7 @@ struct AdversarialMediaTests {
     }
 
     @Test(
-        "E75: a playlist served as media is rejected, and no file or URL in it is opened", arguments: kinds,
+        "E75: a playlist served as media is rejected, and the files and URLs in it are not opened", arguments: kinds,
         [false, true])
     func refused(kind: String, asFile: Bool) async throws {
         let canary = try Canary()

@@ -56,7 +56,7 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Releasing the player ends a waiting read and leaves no libmpv handle behind")
+    @Test("Releasing the player ends a waiting read and releases the libmpv handle")
     func releaseWhileReading() async throws {
         let delegate = try MemoryDelegate(.mp3)
         delegate.holdBack(100_000..<Int64.max)
@@ -65,7 +65,7 @@ struct BlockedPlaybackTests {
         #expect(item.openPlaybacks == 0)
     }
 
-    @Test("Releasing the player before the delegate responds leaves no libmpv handle behind")
+    @Test("Releasing the player before the delegate responds releases the libmpv handle")
     func releaseWhileOpening() async throws {
         let delegate = SilentDelegate()
         let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // A valid URL.
@@ -81,7 +81,7 @@ struct BlockedPlaybackTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("Releasing the player after the start of playback leaves no libmpv handle behind")
+    @Test("Releasing the player after the start of playback releases the libmpv handle")
     func releaseAtEnd() async throws {
         let delegate = try MemoryDelegate(.mp4)
         let item = try await itemOfReleasedPlayer(delegate) {}

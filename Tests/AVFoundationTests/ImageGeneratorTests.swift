@@ -184,7 +184,7 @@ struct ImageGeneratorTests {
         #expect(number == 20)
     }
 
-    @Test("Generating a hundred images, through a delegate and from a file, leaves no request or descriptor open")
+    @Test("After a hundred images, through a delegate and from a file, no request or descriptor is open")
     func leavesNothing() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // A valid URL.

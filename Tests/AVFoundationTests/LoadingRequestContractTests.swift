@@ -79,7 +79,7 @@ struct LoadingRequestContractTests {
                 == .init(accepted: 5, violations: [.dataBeforeInformation]))
     }
 
-    @Test("D42: an information request needs no bytes, and the reported type must be one of the allowed types")
+    @Test("D42: an information request can finish without bytes; the reported type must be one of the allowed types")
     func information() {
         var plain = opened(offset: 0, length: 2, information: true)
         #expect(finish(&plain, type: "public.mp3") == .init(isFirst: true))

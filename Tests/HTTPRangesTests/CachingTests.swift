@@ -192,7 +192,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(vary.selection(from: [:]) == nil)
     }
 
-    @Test("An absent or empty Vary selects no request fields", arguments: ["", ",", " "])
+    @Test("A missing or empty Vary does not name any request fields", arguments: ["", ",", " "])
     func none(text: String) {
         #expect(Vary(fields: fields([("Vary", text)])).selection(from: fields([("Cookie", "x")])) == [])
         #expect(Vary(fields: [:]).selection(from: [:]) == [])

@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test("A1–A12: no response causes a crash or mixes versions, and bytes are stored only at the stated offset")
+    @Test("A1–A12: responses do not cause crashes or mix versions, and bytes are stored only at the stated offset")
     func invariants() throws {
         var generator = SeededGenerator(seed: 206)
         var kinds: [String: Int] = [:]

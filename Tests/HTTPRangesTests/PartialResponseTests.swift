@@ -393,7 +393,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "A response with any other status contains no media",
+        "A response with any other status is not used as media",
         arguments: [100, 0, 999, 201, 204, 205, 226, 300, 301, 302, 307, 308, 400, 404, 405, 412, 417, 600])
     func otherStatus(status: Int) {
         let response = makeResponse(status, ("Content-Length", "100"), ("Content-Range", "bytes 500-599/1000"))

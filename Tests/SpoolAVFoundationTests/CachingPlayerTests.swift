@@ -21,7 +21,7 @@ struct CachingPlayerTests {
 
     /// Creates a player, and an origin that serves a minute of audio at each of `names`. The connection can be cut.
     ///
-    /// The player decodes at `speed` times the normal speed.
+    /// The player plays at `speed` times the normal speed.
     private func stage(
         _ names: [String] = ["song.mp3"], speed: Double = 50, pattern: Pattern = .friendly
     ) async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {

@@ -295,7 +295,7 @@ struct CachingResourceLoaderTests {
     struct Cancel: Sendable {
         /// The number of bytes that the origin sends before the cancellation.
         var held: Int
-        /// The number of bytes that it sends afterwards, because the transfer is not cancelled.
+        /// The number of bytes that the origin sends afterwards; 0 if the transfer is cancelled.
         var more: Int64
     }
 

@@ -36,7 +36,7 @@ struct LoadingFailureTests {
         for (cause, code) in cases { #expect(LoadingFailure.code(for: cause) == code, "\(cause)") }
     }
 
-    @Test("An error's underlying error is its cause, and the error contains no credentials")
+    @Test("An error's underlying error is its cause, and the error does not contain credentials")
     func contents() throws {
         let url = try #require(URL(string: "https://user:secret@host/a.mp3?token=secret"))
         let error = LoadingFailure.error(for: CacheError(.storage, "no space"), url: url)

@@ -74,7 +74,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.informationLoaded(length: 12) == [.fillInformation, .finish])
     }
 
-    @Test("D45: after cancellation, no input causes an action")
+    @Test("D45: after cancellation, inputs do not cause actions")
     func cancelled() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)

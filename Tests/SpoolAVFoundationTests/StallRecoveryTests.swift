@@ -111,7 +111,7 @@ struct StallRecoveryTests {
         weak var recovery: StallRecovery?
     }
 
-    @Test("A player that is released while its item is stalled leaves no objects behind")
+    @Test("If a player is released while its item is stalled, all objects are released")
     func playerGoes() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream) { configuration in
@@ -139,8 +139,8 @@ struct StallRecoveryTests {
             #expect(recovery.isWaiting)
         }
         try await play()
-        // Pending events of the playback may retain the objects for a moment. The clock must not tick before they are
-        // released.
+        // Pending events of the playback may retain the objects for a moment. The clock advances only once, so they
+        // must be released before that.
         while remains.player != nil || remains.asset != nil, !Task.isCancelled { await Task.yield() }
         clock.advance(by: .seconds(1))
         while remains.recovery != nil, !Task.isCancelled { await Task.yield() }

@@ -52,7 +52,7 @@ struct DirectoryProtectionTests {
         #expect(recorder.files.contains(path + "/lock"))
     }
 
-    @Test("E134: creating a directory protects neither it nor its parents")
+    @Test("E134: creating a directory protects neither the directory nor its parents")
     func creation() throws {
         let files = SystemFileSystem(protection: recorder.protection)
         try files.createDirectory(path)
@@ -74,7 +74,7 @@ struct DirectoryProtectionTests {
     }
 }
 
-/// A protection that sets nothing and records the paths.
+/// A protection that records the paths and does not set attributes.
 private final class ProtectionRecorder: Sendable {
     private struct State {
         var directories: [String] = []

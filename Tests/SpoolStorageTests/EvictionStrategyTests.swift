@@ -149,7 +149,7 @@ struct EvictionStrategyTests {
         for _ in 0..<3 { strategy.use(3, startsSession: true) }
         strategy.markConsumed(3)
         #expect(Self.evict(1, &strategy, &kept) == [EvictionVictim(3, .whole)])
-        // After another use, it is treated like any other media. An unknown resource has no effect.
+        // After another use, the media is treated like other media. Marking an unknown resource has no effect.
         strategy.update(3, fingerprint: 3, Self.song)
         strategy.markConsumed(7)
         strategy.markConsumed(3)

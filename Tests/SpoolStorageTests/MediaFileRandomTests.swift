@@ -152,7 +152,7 @@ struct MediaFileRandomTests {
     ) throws {
         model.filling = []
         model.storedRanges = model.records.mapValues { Int64($0.length) }
-        // Recorded blocks that were evicted or found damaged, and were not received again, have no bytes on disk.
+        // Recorded blocks that were evicted or found damaged, and were not received again, do not have bytes on disk.
         for record in model.records.values where !isIntact(record, fixture) { model.damaged.insert(record.index) }
         for index in model.records.keys where Int.random(in: 0..<12, using: &random) == 0 {
             guard let record = model.records[index] else { continue }

@@ -264,7 +264,7 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<2000, from: media) == fixture.bytes(0..<2000))
     }
 
-    @Test("A block is verified once, and after that, reading several blocks requires only one read from the file")
+    @Test("A block is verified once; afterwards, several blocks are read with a single call")
     func checkedOnce() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
@@ -375,7 +375,7 @@ struct MediaFileTests {
     }
 
     @Test(
-        "C35: a failed write claims no bytes and reports path and cause, and the next write may succeed",
+        "C35: a failed write does not claim bytes and reports path and cause, and the next write may succeed",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS])
     func failedWrite(_ code: POSIXErrorCode) throws {
         let fixture = try MediaFixture()

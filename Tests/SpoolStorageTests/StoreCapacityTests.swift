@@ -133,7 +133,7 @@ struct StoreCapacityTests {
             #expect(store.usedBytes <= 40 * block)
             #expect(try bytesOnDisk() <= 40 * block)
         }
-        // An eviction that frees no space stops, so at least ten resources are still stored.
+        // An eviction stops if it does not free space, so at least ten resources are still stored.
         #expect(try await store.resources().count { $0.storedRanges.byteCount > 0 } >= 10)
         #expect(fixture.events.warnings.count == 1)
         try await store.checkLedger()

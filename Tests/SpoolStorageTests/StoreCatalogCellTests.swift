@@ -382,7 +382,7 @@ struct StoreCatalogCellTests {
         try await store.close()
     }
 
-    @Test("E153: removing all resources also removes a version whose row belongs to no resource, with its file")
+    @Test("E153: removing all resources also removes a version whose row does not belong to a resource, with its file")
     func unreachableVersion() async throws {
         try await makeCache()
         try edit { db in try db.execute(sql: "UPDATE generation SET resource = 'x' WHERE id = 1") }
@@ -399,7 +399,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E335: a media file that no row refers to is removed when everything is removed, or at the next opening",
+        "E335: a media file that no row refers to is removed when all media is removed, or at the next opening",
         arguments: [true, false])
     func unnamedFile(isEmptied: Bool) async throws {
         var store = try await fixture.open()

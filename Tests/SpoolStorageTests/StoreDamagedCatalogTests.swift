@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// C40: no content of the catalog causes a crash, and a catalog that cannot be repaired is renamed.
+/// C40: a catalog with any content does not cause a crash, and a catalog that cannot be repaired is renamed.
 @Suite("Store: a damaged catalog", .timeLimit(.minutes(10)))
 struct StoreDamagedCatalogTests {
     private let fixture: StoreFixture

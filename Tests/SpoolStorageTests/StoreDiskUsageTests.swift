@@ -84,7 +84,7 @@ struct StoreDiskUsageTests {
         try await store.close()
     }
 
-    @Test("E161: a write that fails partway leaves no uncounted bytes", arguments: [true, false], [nil, 1])
+    @Test("E161: after a write that fails partway, all bytes on disk are counted", arguments: [true, false], [nil, 1])
     func refusedHalfway(canFree: Bool, key: Int?) async throws {
         fixture.setKey(key)
         let store = try await fixture.open(capacity: 100 * block)

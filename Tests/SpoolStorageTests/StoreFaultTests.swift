@@ -17,7 +17,7 @@ struct StoreFaultTests {
     init() throws { fixture = try StoreFixture() }
 
     @Test(
-        "E51: after an unclean shutdown, verify and export find no wrong bytes and discard no records during playback")
+        "E51: after an unclean shutdown, verify and export during playback neither report damage nor discard records")
     func verifyBesidePlayback() async throws {
         let length = 40 * block
         do {
@@ -108,7 +108,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E54: a failed flush loses no records, and they are written when the catalog accepts them")
+    @Test("E54: after a failed flush, no records are lost, and they are written when the catalog accepts them")
     func failedFlush() async throws {
         let store = try await fixture.open()
         try await fixture.store("before", length: block, in: store)
@@ -378,7 +378,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E56: if the directory is deleted while open, bytes are stored in memory, and closing leaves no file behind")
+    @Test("E56: if the directory is deleted while open, bytes are stored in memory, and no file remains after closing")
     func deletedDirectory() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)

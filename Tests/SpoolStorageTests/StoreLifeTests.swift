@@ -121,7 +121,7 @@ struct StoreLifeTests {
         second.end()
         try await store.checkLedger()
         #expect(try await store.resource(key)?.storedRanges == [0..<1000])
-        // A version without bytes leaves no record.
+        // A version without bytes does not leave a record.
         let empty = try fixture.begin("b", length: 10, in: store)
         empty.end()
         try await store.checkLedger()

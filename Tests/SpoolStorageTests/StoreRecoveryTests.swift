@@ -181,7 +181,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Failed removals and the log
 
-    @Test("E159: if any number of files can't be removed, the catalog records it once, and again after a cleanup")
+    @Test("E159: failures to remove any number of files are recorded once in the catalog, and again after a cleanup")
     func failedRemovals() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }

@@ -15,7 +15,7 @@ struct StoreTurnsTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    /// Makes the first such call on a media file wait until the returned gate is opened.
+    /// Makes the first `call` on a media file wait until the returned gate is opened.
     private func hold(_ call: FaultyFileSystem.Call) -> Gate {
         let gate = Gate()
         fixture.files.decide { made, path in

@@ -4,7 +4,7 @@ import Synchronization
 /// The origin's responses. The first part of a path selects the behavior, and the last part the file:
 ///
 /// - `/media`: ranges and a length
-/// - `/endless`: neither a length nor ranges, until the connection closes
+/// - `/endless`: bytes until the connection closes, without a length or ranges
 /// - `/held`: the first half, and the second half after it is released
 /// - `/moved`: a redirect to `/media`
 /// - `/cookie`: 403 without a cookie

@@ -11,8 +11,8 @@ enum CatalogDamage {
 
     /// Changes a cell of the catalog in `directory`, if the catalog exists.
     ///
-    /// - Returns: The number of stored bytes that the catalog no longer counts. They are counted again when their row
-    ///   is read.
+    /// - Returns: The number of stored bytes that the catalog no longer counts. The bytes are counted again when their
+    ///   row is read.
     static func change(_ directory: String, _ random: inout SplitMix, _ log: PlayLog) -> Int64 {
         let path = "\(directory)/catalog.sqlite"
         var database: OpaquePointer?

@@ -235,7 +235,7 @@ final class Play: Sendable {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost }
     }
 
-    /// Runs the cache's own check, unless the disk failed or its contents were damaged.
+    /// Runs the cache's own check, unless the disk may fail or its contents were damaged or lost.
     private func checkLedger(_ life: PlayLife, _ cache: MediaCache) async {
         let isDamaged = world.plan.damages || world.plan.damagesCatalog
         guard !world.plan.failsToStore, !isDamaged, !hasLostPower(before: life) else { return }

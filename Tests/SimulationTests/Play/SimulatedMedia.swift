@@ -48,7 +48,7 @@ struct SimulatedMedia: Sendable {
         return media
     }
 
-    var url: URL { URL(string: "http://media.example\(path)")! }  // The path is always valid.
+    var url: URL { URL(string: "http://media.example\(path)")! }  // The URL is always valid.
 
     init(number: Int, longest: Int, changes: Bool, _ random: inout SplitMix) {
         path = "/media\(number)"

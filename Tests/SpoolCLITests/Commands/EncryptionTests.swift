@@ -125,7 +125,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("If rekey is killed at any time, the cache has one key and nothing is fetched again")
+    @Test("If rekey is killed at any time, the cache has one key, and no bytes are fetched again")
     func killed() async throws {
         try await withKeys { origin, spool, url in
             #expect(try await fetched(url, spool) == Self.bytes)
@@ -151,7 +151,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A server with a key serves every byte, and other commands with the key read from its cache")
+    @Test("A server with a key serves every byte, and other commands with this key can read from its cache")
     func serve() async throws {
         try await withKeys { origin, spool, url in
             let executable = SpoolProcess.executable.path

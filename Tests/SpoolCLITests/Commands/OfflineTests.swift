@@ -104,7 +104,7 @@ struct OfflineTests {
         }
     }
 
-    @Test("A file is imported after a check against the origin, and other bytes replace it only with --replace")
+    @Test("A file is imported after a check against the origin, and replaces other stored bytes only with --replace")
     func imported() async throws {
         let film = PatternBytes(seed: 1, length: 400_000)
         try await withOrigin(["/a": OriginResource(.pattern(film))]) { origin, spool in

@@ -139,7 +139,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: if standard output or error is closed, no output is written to a file in the cache")
+    @Test("E73: if standard output or error is closed, output is not written to a file in the cache")
     func closedDescriptors() async throws {
         try await withStored { spool, url in
             for arguments in ["get \(url) --output -", "info \(url)", "ls", "verify"] {

@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 @testable import SpoolProxy
 
-/// The limits of the streams of events: their number, their size, and clients that receive nothing.
+/// The limits on event streams: their number and size, and clients that do not receive messages.
 @Suite(.timeLimit(.minutes(5))) struct DashboardLimitsTests {
     private static func run(
         _ clock: any Clock<Duration>, _ body: (ProxyServer, MediaCache) async throws -> Void

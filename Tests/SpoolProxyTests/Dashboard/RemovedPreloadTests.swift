@@ -11,7 +11,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct RemovedPreloadTests {
     /// The resource to remove while a preload runs.
     enum Removal: CaseIterable {
-        /// A file of which nothing is stored yet.
+        /// A file without stored bytes.
         case unstored
         /// A file with a tag.
         case tag

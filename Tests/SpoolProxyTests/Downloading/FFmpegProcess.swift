@@ -45,7 +45,7 @@ enum FFmpegProcess {
         await withCheckedContinuation { continuation in
             // Reads on a separate thread, because the read blocks until the process exits.
             Thread.detachNewThread {
-                let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process wrote nothing.
+                let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process has no output.
                 continuation.resume(returning: String(decoding: data, as: UTF8.self))
             }
         }

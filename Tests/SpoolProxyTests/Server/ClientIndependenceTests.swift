@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The effects of one client's request on the stored response and on other clients, with the server's own origin.
+/// The effects of one client's request on the stored response and on other clients, for a server with its own origin.
 @Suite(.timeLimit(.minutes(5))) struct ClientIndependenceTests {
     /// A response with a body of one byte.
     private struct Reply: Sendable {

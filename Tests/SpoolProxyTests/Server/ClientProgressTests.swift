@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(
-        "E131: a client on another machine that reads slowly stays connected; one that reads nothing is disconnected"
+        "E131: a client on another machine that reads slowly stays connected; one that does not read is disconnected"
     )
     func slowReader() async throws {
         let film = OriginResource(.pattern(PatternBytes(length: 16_000_000)))

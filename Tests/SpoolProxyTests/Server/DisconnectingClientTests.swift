@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test("E290: a client that sends nothing more after its requests receives all responses")
+    @Test("E290: a client that closes its sending side after its requests receives all responses")
     func halfClosed() async throws {
         try await OriginServer.run(["/film.mp4": OriginResource(.pattern(PatternBytes(length: 3_000_000)))]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test("E290: a half-closed client counts as disconnected if nothing is sent to it during three checks")
+    @Test("E290: a half-closed client counts as disconnected if no bytes are sent to it during three checks")
     func halfClosedWait() {
         var wait = HalfClosedWait()
         let progress = [(0, 0), (0, 0), (0, 0), (10, 0), (10, 0), (10, 5), (10, 0), (10, 0), (10, 0)]

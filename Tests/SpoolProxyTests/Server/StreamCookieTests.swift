@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Cookies that an origin sets with a redirect or a manifest, and requires with other requests.
+/// Cookies that an origin sets with a redirect or a manifest, and requires in other requests.
 @Suite(.timeLimit(.minutes(5))) struct StreamCookieTests {
     private static let hls = """
         #EXTM3U

@@ -9,7 +9,7 @@ import Testing
 
 /// The server's token in paths, logs and redirects.
 @Suite(.timeLimit(.minutes(5))) struct TokenSecrecyTests {
-    @Test("E215: the token is accepted after an encoded tilde, and no spelling of it is in the log")
+    @Test("E215: the token is accepted after an encoded tilde, and the log does not contain any spelling of it")
     func encodedTilde() async throws {
         let scratch = try ScratchDirectory()
         let log = URL(fileURLWithPath: scratch.file("log"))

@@ -47,7 +47,7 @@ struct InMemoryTests {
             try song.verify(try await cache.media(for: try url("\(index)")).data(in: 0..<300_000), at: 0)
             #expect(cache.storedByteCount <= 1 << 20)
         }
-        // Each file may occupy one more page of 64 KiB in part.
+        // The last 64 KiB page of each file may be only partly in use.
         #expect(store.byteCount <= (1 << 20) + 4 * 65_536)
         #expect(cache.storedByteCount > 600_000)
         try await cache.store.waitUntilIdle()

@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// Values that no correct caller, origin or user provides. They must cause neither a crash nor a hang.
+/// Values that correct callers, origins and users do not provide. They must cause neither a crash nor a hang.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerHostileTests {
     @Test("E61: a second body that is shorter than the stored bytes is detected and does not cause a crash")
