@@ -5,7 +5,7 @@ import Testing
 @Suite("Playback while bytes are missing", .timeLimit(.minutes(10)))
 @MainActor
 struct BlockedPlaybackTests {
-    @Test("B25: a seek interrupts a read that waits for bytes that are never received", arguments: TestMedia.allCases)
+    @Test("B25: a seek interrupts a read waiting for bytes that are never received", arguments: TestMedia.allCases)
     func seekReleasesRead(media: TestMedia) async throws {
         let delegate = try MemoryDelegate(media)
         let length = Int64(try media.bytes.count)

@@ -161,7 +161,7 @@ struct PlaybackTests {
         #expect(playing.player.rate == 1)
     }
 
-    @Test("Playback continues after a seek that starts just before the end is reported")
+    @Test("A seek just before the end is reported does not stop playback")
     func endBeforeSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
         await playing.load()

@@ -359,7 +359,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(416), from: 500, stored: stored(length: nil)) == .unsatisfiable(length: nil))
     }
 
-    @Test("A12: a 416 is rejected if the requested bytes are within the length that it states")
+    @Test("A12: a 416 is rejected if its length includes the requested bytes")
     func unsatisfiableContradiction() {
         let response = makeResponse(416, ("Content-Range", "bytes */1000"))
         #expect(evaluate(response, from: 500, end: 600, stored: stored()).isMalformed)

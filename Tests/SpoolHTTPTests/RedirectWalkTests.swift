@@ -151,7 +151,7 @@ import Testing
         #expect(error?.code == .invalidRedirect)
     }
 
-    @Test("A request contains Spool's User-Agent, unless the source sets another one")
+    @Test("A request contains Spool's User-Agent, unless the source sets one")
     func userAgent() throws {
         let agent = try #require(try walk("http://h/a").request.headerFields[.userAgent])
         #expect(try /Spool\/\d+\.\d+\.\d+/.wholeMatch(in: agent) != nil)

@@ -18,7 +18,7 @@ struct BlockSealerTests {
     }
 
     @Test(
-        "A checksum verifies its block, even after the checksum was stored and read again",
+        "A checksum that was stored and read again still verifies its block",
         arguments: [1, 2, 15, 16, 17, 4096, 65535, 65536])
     func opens(count: Int) throws {
         let record = try bytes[..<count].withUnsafeBytes { try sealer.seal($0, index: 7) }

@@ -123,7 +123,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: while a timed round of writes waits for its turn, no other round starts")
+    @Test("E164: while a timed round waits for its turn, no second one starts")
     func oneRoundByTimer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 64 * block, in: store)

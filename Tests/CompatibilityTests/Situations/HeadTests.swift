@@ -38,7 +38,7 @@ import Testing
         ("an early hint", .head { "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + $0 }),
     ]
 
-    @Test("A response is received despite a fault in its headers if curl accepts the fault", arguments: faults.indices)
+    @Test("A response with a fault in its headers that curl accepts is received", arguments: faults.indices)
     func fault(_ index: Int) async throws {
         // A response with more fields than the parser accepts is not stored.
         try await Situation(Self.faults[index].rule, isStored: Self.faults[index].name != "300 fields").check()

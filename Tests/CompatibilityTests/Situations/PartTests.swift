@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "E436: media is received even though each 206 contains only a small part of the requested range",
+        "E436: media is received from an origin that sends only short parts",
         arguments: [1500, 5000])
     func shortParts(_ limit: Int64) async throws {
         let situation = Situation(.always(.rangeLimit(limit)), seeks: [])

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "E431: media is received from an origin that rejects each request with Range",
+        "E431: media is received from an origin that rejects each Range",
         arguments: [400, 404, 405, 500, 501])
     func statuses(_ status: Int) async throws {
         let situation = Situation(Self.forRanges { $0.refusal = OriginRefusal(status) }, seeks: [])
@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("E435: media is received from a server that responds with 412 to If-None-Match in a GET")
+    @Test("E435: media is received although GET with If-None-Match gets 412")
     func precondition() async throws {
         let rule = OriginRule(
             0..<Int.max,

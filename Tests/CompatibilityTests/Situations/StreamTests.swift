@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(
-        "E438: a playlist with the content type of an image is treated as a playlist",
+        "E438: a playlist with an image's content type is treated as a playlist",
         arguments: ["image/png", "image/jpeg"], [false, true])
     func images(_ type: String, isChunked: Bool) async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/s.ts\n#EXT-X-ENDLIST\n"

@@ -180,7 +180,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("A file name that is not UTF-8 is rejected, and no file with another name is written")
+    @Test("A file name that is not UTF-8 is rejected, and no file is written")
     func otherThanUTF8() async throws {
         try await withStored { spool, url in
             let command = SpoolProcess.executable.path

@@ -123,7 +123,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("C33: after kill -9, bytes that were already recorded are not fetched again")
+    @Test("C33: after kill -9, bytes that were recorded are not fetched again")
     func killed() async throws {
         try await withOrigin(resource(.rate(2_000_000))) { origin, spool in
             let url = origin.url(path).absoluteString

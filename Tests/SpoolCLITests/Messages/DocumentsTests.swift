@@ -77,7 +77,7 @@ struct DocumentsTests {
         }
     }
 
-    @Test("Each environment variable that CONTRIBUTING.md lists for tests is read by a test")
+    @Test("Each variable in CONTRIBUTING.md's list for tests is read by a test")
     func variables() throws {
         let enumerator = FileManager.default.enumerator(atPath: Self.root.appendingPathComponent("Tests").path)
         let files = try #require(enumerator?.compactMap { $0 as? String }).filter { $0.hasSuffix(".swift") }

@@ -31,7 +31,7 @@ struct DrawingTests {
     }
 
     @Test(
-        "Each byte is represented by a cell, even if there are more cells than bytes",
+        "Each byte is in a cell, even if there are more cells than bytes",
         arguments: [1, 3, 40, 41, 1_000_003])
     func cells(length: Int64) {
         #expect(RangeBar.text([0..<length], length: length, cells: 40) == String(repeating: "█", count: 40))
