@@ -47,7 +47,7 @@ extension MediaCache {
             let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
             let offer = try await SharedUse(resource: resource).offer(
                 to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike,
-                mayAsk: !media.isShared && !demand.noStore, asking: question, turn)
+                maySendRequest: !media.isShared && !demand.noStore, asking: question, turn)
             switch offer {
             case .use(let use):
                 resource.usage.note(source)
@@ -188,7 +188,7 @@ private struct SharedUse {
     /// - Parameter question: The request's turn to use the origin, or `nil` if it does not have it yet.
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     func offer(
-        to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, mayAsk: Bool,
+        to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, maySendRequest: Bool,
         asking question: RequestTurns.Turn?, _ turn: OriginTurn?
     ) async throws -> Offer {
         var mayWait = mayWait
@@ -203,7 +203,7 @@ private struct SharedUse {
             }
             // A request that can't take a turn, due to other header fields or `no-store`, waits for a limited time in
             // total.
-            let limit = mayAsk ? nil : max(waitEnd - clock.elapsed(), .zero)
+            let limit = maySendRequest ? nil : max(waitEnd - clock.elapsed(), .zero)
             if mayWait, question == nil, limit != .zero, let end = resource.turns.endOfTurn(within: limit, on: clock) {
                 for await isAnswered in end where isAnswered {
                     mayWait = false
@@ -218,12 +218,12 @@ private struct SharedUse {
             // response that is not stored is for a single request.
             let isShareable = stored?.1.validator.isStrong == true || !resource.scheduler.isFetching
             let isFree = current == nil || stored != nil && isShareable
-            if mayAsk, let question = question ?? (isFree ? takeTurn() : nil) {
+            if maySendRequest, let question = question ?? (isFree ? takeTurn() : nil) {
                 try turn?.take(question)
                 return .ask(question)
             }
             // Another request has taken the turn since the check above.
-            if mayAsk, isFree, mayWait, resource.turns.isTaken { continue }
+            if maySendRequest, isFree, mayWait, resource.turns.isTaken { continue }
             return stored.map { .version($0, $1) } ?? .nothing
         }
     }

@@ -171,7 +171,7 @@ public final class MediaCache: Sendable {
         resources.current(
             OpenResources.Identity(
                 key: key(for: source), source: source,
-                tellsVariantsApart: context.configuration.freshness == .http))
+                distinguishesVariants: context.configuration.freshness == .http))
     }
 
     func credentials(of source: MediaSource) -> SourceCredentials {

@@ -212,12 +212,12 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 return task.eventLoop.makeSucceededVoidFuture()
             }
             let promise = task.eventLoop.makePromise(of: Void.self)
-            let goesOn = state.withLock { state in
+            let shouldContinue = state.withLock { state in
                 defer { state.resumed = false }
                 if !state.resumed { state.held = promise }
                 return state.resumed
             }
-            if goesOn { promise.succeed() }
+            if shouldContinue { promise.succeed() }
             return promise.futureResult
         }
 

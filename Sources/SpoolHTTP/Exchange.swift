@@ -61,9 +61,9 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     /// Receives a chunk. Returns false if the transport should pause until `Transport.resume` is called.
     func receive(_ chunk: Chunk, count: Int) -> Bool {
-        let (waiter, goesOn) = state.withLock { $0.machine.receive(chunk, count: count) }
+        let (waiter, shouldContinue) = state.withLock { $0.machine.receive(chunk, count: count) }
         waiter?.resume(returning: chunk)
-        return goesOn
+        return shouldContinue
     }
 
     /// Ends the exchange, because the transport has finished.

@@ -52,7 +52,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     ///
     /// If the consumer waits, it receives the chunk immediately. Otherwise chunks are joined into pieces of up to
     /// ``GatheredBytes/gatherLimit`` bytes.
-    mutating func receive(_ chunk: Chunk, count: Int) -> (waiter: ChunkWaiter?, goesOn: Bool) {
+    mutating func receive(_ chunk: Chunk, count: Int) -> (waiter: ChunkWaiter?, shouldContinue: Bool) {
         guard !isOver else { return (nil, true) }
         meter.receive(count)
         hasReceived = true

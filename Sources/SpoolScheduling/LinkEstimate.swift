@@ -34,7 +34,7 @@ package struct LinkEstimate: Sendable, Hashable {
 
     /// The number of bytes that the connection delivers in two round trips, at 64 Mbit/s at most. With that many bytes
     /// in transit, the player need not wait for the round trip of each request.
-    var underWay: Int64 {
+    var bytesInTransit: Int64 {
         Int64(min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))
     }
 

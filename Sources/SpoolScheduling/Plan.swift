@@ -63,7 +63,7 @@ struct Plan: ~Copyable {
         ReadAhead(
             initialRequestSize: policy.initialRequestSize,
             largestWindow: min(policy.maximumReadAhead, window, memoryWindow ?? .max),
-            inTransit: link.underWay, length: stored.length)
+            inTransit: link.bytesInTransit, length: stored.length)
     }
 
     /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.

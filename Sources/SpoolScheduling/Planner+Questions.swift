@@ -68,7 +68,7 @@ extension Planner {
     package var running: [RunningTransfer] {
         plan.transfers.ids.compactMap { id in
             plan.transfers[id].map {
-                RunningTransfer(id: id, start: $0.start, position: $0.position, end: $0.end ?? $0.askedEnd)
+                RunningTransfer(id: id, start: $0.start, position: $0.position, end: $0.end ?? $0.requestedEnd)
             }
         }
     }

@@ -148,7 +148,7 @@ extension Planner {
     ///
     /// While the transfer waited, the origin may have sent `Retry-After`, or a player may have started to wait while
     /// only preloads need the transfer. The transfer is then cancelled, and is planned again when it may be sent.
-    package mutating func mayAsk(_ id: TransferID) -> (Bool, [Action]) {
+    package mutating func maySendRequest(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
         var actions: [Action] = []

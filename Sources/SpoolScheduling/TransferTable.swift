@@ -208,7 +208,7 @@ struct TransferTable {
         guard transfer.fresh < Self.smallestPart else { return false }
         let position = transfer.position
         guard transfer.hasStored else { return true }
-        guard position < min(transfer.askedEnd ?? .max, length) else { return false }
+        guard position < min(transfer.requestedEnd ?? .max, length) else { return false }
         var asked = transfer
         asked.resetEnd()
         return limit(of: id, asked, in: stored) > position
@@ -298,7 +298,7 @@ struct TransferState {
     /// The end of the bytes, exclusive. `nil` for the end of the body.
     private(set) var end: Int64?
     /// The end of the request, exclusive. `nil` for the end of the body.
-    let askedEnd: Int64?
+    let requestedEnd: Int64?
     /// The size of the request. The next request, at its end, is twice as large.
     let size: Int64
     /// The reader that needs the bytes.
@@ -324,7 +324,7 @@ struct TransferState {
         start = range.lower
         position = range.lower
         end = range.upper
-        askedEnd = range.upper
+        requestedEnd = range.upper
         self.size = size
         self.reader = reader
         self.priority = priority
@@ -379,7 +379,7 @@ struct TransferState {
 
     /// Whether the transfer requests all bytes from its start to the end. Such a transfer is paused rather than
     /// cancelled, because another response may contain another version.
-    var isOpenEnded: Bool { askedEnd == nil }
+    var isOpenEnded: Bool { requestedEnd == nil }
 
     /// Whether the response has ended inside a block, and the transfer has not been removed yet.
     ///
@@ -443,5 +443,5 @@ struct TransferState {
     /// Continues with the next block, because no byte of the current one is stored.
     mutating func skipToBlock() { position = Block.roundUp(position) }
 
-    fileprivate mutating func resetEnd() { end = askedEnd }
+    fileprivate mutating func resetEnd() { end = requestedEnd }
 }

@@ -13,7 +13,7 @@ struct ConcurrentPatternTests {
 
     private func opened(length: Int64? = 1000) -> ConcurrentPattern {
         var pattern = ConcurrentPattern(policy: Self.policy)
-        #expect(pattern.open() == [.askInformation(token: 1)])
+        #expect(pattern.open() == [.requestInformation(token: 1)])
         let information = ContentInformation(
             contentType: "public.mp3", contentLength: length, isByteRangeAccessSupported: length != nil)
         _ = pattern.finished(token: 1, information: information)
@@ -41,7 +41,7 @@ struct ConcurrentPatternTests {
         pattern.seek(to: 500)
         let (_, actions) = pattern.read(limit: 10)
         #expect(
-            actions.contains(.askInformation(token: 9))
+            actions.contains(.requestInformation(token: 9))
                 && !actions.contains { if case .cancel = $0 { true } else { false } })
         #expect(pattern.received(Data(count: 30), token: 5) == [])
         let late = pattern.received(Data(count: 30), token: 5)

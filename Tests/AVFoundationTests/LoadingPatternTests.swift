@@ -16,7 +16,7 @@ struct LoadingPatternTests {
         -> LoadingPattern
     {
         var pattern = LoadingPattern(policy: policy)
-        #expect(pattern.open() == [.askInformation(token: 1)])
+        #expect(pattern.open() == [.requestInformation(token: 1)])
         #expect(pattern.opening() == .wait)
         let information = ContentInformation(
             contentType: "public.mp3", contentLength: length, isByteRangeAccessSupported: seekable)
@@ -173,7 +173,7 @@ struct LoadingPatternTests {
     @Test("D47: the next item in a queue loads its start with a short request, and continues from there")
     func prebuffer() {
         var pattern = LoadingPattern(policy: Self.policy)
-        #expect(pattern.prebuffer() == [.askInformation(token: 1)])
+        #expect(pattern.prebuffer() == [.requestInformation(token: 1)])
         #expect(pattern.prebuffer() == [])
         let information = ContentInformation(
             contentType: "public.mp3", contentLength: 1000, isByteRangeAccessSupported: true)

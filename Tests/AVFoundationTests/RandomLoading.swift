@@ -64,7 +64,7 @@ struct RandomLoading {
                 case .askData(let token, let offset, let length, _):
                     open[token] = (Int(offset), Int(offset + (length ?? 0)))
                 case .cancel(let token): open[token] = nil
-                case .askInformation, .wakeReader: break
+                case .requestInformation, .wakeReader: break
                 }
             }
             check(pattern, open)

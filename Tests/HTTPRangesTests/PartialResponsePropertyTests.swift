@@ -61,7 +61,7 @@ import Testing
         }
 
         var decision: PartialResponse.Decision {
-            PartialResponse.evaluate(response, askedFrom: from, askedEnd: end, stored: stored, rule: rule)
+            PartialResponse.evaluate(response, requestedStart: from, requestedEnd: end, stored: stored, rule: rule)
         }
     }
 

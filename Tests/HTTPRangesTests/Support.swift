@@ -35,7 +35,7 @@ func evaluate(
     _ response: HTTPResponse, from: Int64? = 500, end: Int64? = 600, stored: StoredVersion? = nil,
     rule: CombiningRule = .strong
 ) -> PartialResponse.Decision {
-    PartialResponse.evaluate(response, askedFrom: from, askedEnd: end, stored: stored, rule: rule)
+    PartialResponse.evaluate(response, requestedStart: from, requestedEnd: end, stored: stored, rule: rule)
 }
 
 extension PartialResponse.Decision {

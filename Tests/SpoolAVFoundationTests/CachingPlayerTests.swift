@@ -326,7 +326,7 @@ struct CachingPlayerTests {
     }
 
     /// A player that can fail permanently, like Apple's.
-    private final class SpentPlayer: AVQueuePlayer {
+    private final class FailingPlayer: AVQueuePlayer {
         var isConsumed = false
         override var status: Status { isConsumed ? .failed : super.status }
         override var error: (any Error)? { isConsumed ? URLError(.unknown) : nil }
@@ -338,7 +338,7 @@ struct CachingPlayerTests {
     func spentPlayer(isReset: Bool) async throws {
         let (_, upstream, cache, previous) = try await stage(speed: 1)
         previous.load([])
-        let spent = SpentPlayer()
+        let spent = FailingPlayer()
         spent.headless = AVPlayer.HeadlessMode(speed: 1)
         spent.volume = 0.5
         let player = CachingPlayer(in: cache, avPlayer: spent)

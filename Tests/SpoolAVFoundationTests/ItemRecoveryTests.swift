@@ -67,7 +67,7 @@ struct ItemRecoveryTests {
     }
 
     @Test("Failures are forgotten after five seconds of playback")
-    func goesOn() {
+    func shouldContinue() {
         var recovery = ItemRecovery()
         var now = 0.0
         for _ in 0..<10 {

@@ -40,7 +40,7 @@ struct LostNetworkTests {
     @Test(
         "E77: a request stays open while the network is lost, and resumes when the network returns",
         arguments: [false, true])
-    func goesOn(isTold: Bool) async throws {
+    func shouldContinue(isTold: Bool) async throws {
         let stage = try await Stage()
         stage.line.isCut = true
         let request = stage.driver.requestData(offset: 2_000_000, knownLength: Self.length)

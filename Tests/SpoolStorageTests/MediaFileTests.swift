@@ -75,7 +75,7 @@ struct MediaFileTests {
     func endOfCounting() throws {
         let given = Mutex<Int64>(0)
         let media = MediaFile(
-            file: PooledFile(MemoryFile()), sealer: nil, giveBack: { bytes in given.withLock { $0 += bytes } })
+            file: PooledFile(MemoryFile()), sealer: nil, releaseClaim: { bytes in given.withLock { $0 += bytes } })
         let bytes = [UInt8](repeating: 7, count: Int(2 * Block.size))
         var space = 4 * Block.size
         #expect(try bytes.withUnsafeBytes { try media.store($0, at: 0, space: &space) })

@@ -393,7 +393,7 @@ struct StoreFaultTests {
             try fixture.expect(0..<2 * block, of: "\(number)", in: lease.generation)
             lease.end()
         }
-        // Closing may throw, because the store can't write, but the store is closed.
+        // Closing may throw, because the store can't write, but the store is closed anyway.
         try? await store.close()
         try await other.checkLedger()
         try await other.close()

@@ -50,7 +50,7 @@ extension Benchmark {
     private static func hits() async throws -> Pair {
         let folder = try TemporaryFolder("encrypted-hit")
         let stored = try await StoredMedia("encrypted-hit-cache", length: length, configuration(isEncrypted: true))
-        let blocks = try EncipheredFile(folder.url.appending(path: "blocks"), length: length)
+        let blocks = try EncryptedFile(folder.url.appending(path: "blocks"), length: length)
         let pair = try await Pair.alternating(rounds: 9) {
             try await rate { try await readAll(stored.media) }
         } peer: {
@@ -94,7 +94,7 @@ extension Benchmark {
 }
 
 /// A file of blocks of 64 KiB, each encrypted separately. Reading it has the minimum cost of decryption.
-private struct EncipheredFile {
+private struct EncryptedFile {
     private static let blockSize = 65_536
 
     private let file: URL

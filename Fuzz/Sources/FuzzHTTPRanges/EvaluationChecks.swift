@@ -29,7 +29,7 @@ enum EvaluationChecks {
         }
         let rule = first[3] & 64 != 0 ? CombiningRule.strong : .immutable
         let decision = PartialResponse.evaluate(
-            response, askedFrom: offsets[Int(first[3] & 7)], askedEnd: offsets[Int(first[3] >> 3 & 7)],
+            response, requestedStart: offsets[Int(first[3] & 7)], requestedEnd: offsets[Int(first[3] >> 3 & 7)],
             stored: stored, rule: rule)
         switch decision {
         case .store(let placement):

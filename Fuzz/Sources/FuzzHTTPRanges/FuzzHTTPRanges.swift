@@ -20,7 +20,7 @@ public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     guard let kind = bytes.first else { return 0 }
     let text = bytes.dropFirst()
     switch kind {
-    case 64..<128: BorderChecks.run(text)
+    case 64..<128: BoundaryChecks.run(text)
     case _ where kind % 2 == 0: ParserChecks.run(String(decoding: text, as: UTF8.self))
     default: EvaluationChecks.run(text)
     }

@@ -60,7 +60,7 @@ struct ConcurrentPattern: RequestPattern {
         position = 0
         isReadInterrupted = false
         hasSoughtSinceExpected = true
-        return contentInformation == nil && informationTokens.isEmpty && !hasFailed ? [askInformation()] : []
+        return contentInformation == nil && informationTokens.isEmpty && !hasFailed ? [requestInformation()] : []
     }
 
     mutating func opening() -> ReadResult {
@@ -81,7 +81,7 @@ struct ConcurrentPattern: RequestPattern {
     mutating func prebuffer() -> [Action] {
         guard !isOpen, !wantsPrebuffer, stretches.isEmpty, !hasFailed else { return [] }
         wantsPrebuffer = true
-        if contentInformation == nil { return informationTokens.isEmpty ? [askInformation()] : [] }
+        if contentInformation == nil { return informationTokens.isEmpty ? [requestInformation()] : [] }
         return isSeekable ? [ask(0..<min(policy.prebufferLength, endOfResource ?? .max))] : []
     }
 
@@ -184,7 +184,7 @@ struct ConcurrentPattern: RequestPattern {
         if near < length { actions.append(ask(near..<min(length, near + step))) }
         if !hasRequestedNearby, length > 4 * step { actions.append(ask(length - step..<length, isTail: true)) }
         if near + step < length { actions.append(ask(near + step..<length, isToEnd: true)) }
-        if hasRequestedNearby { actions.append(askInformation()) }
+        if hasRequestedNearby { actions.append(requestInformation()) }
         hasRequestedNearby = true
         return actions
     }
@@ -237,10 +237,10 @@ struct ConcurrentPattern: RequestPattern {
             toEnd: isToEnd || length == nil)
     }
 
-    private mutating func askInformation() -> Action {
+    private mutating func requestInformation() -> Action {
         lastToken += 1
         informationTokens.insert(lastToken)
-        return .askInformation(token: lastToken)
+        return .requestInformation(token: lastToken)
     }
 
     private mutating func wake() -> [Action] {

@@ -64,7 +64,7 @@ struct LoadingPattern: RequestPattern {
         position = 0
         isReadInterrupted = false
         hasSoughtSinceExpected = true
-        if contentInformation == nil, !hasFailed { askInformation(&actions) }
+        if contentInformation == nil, !hasFailed { requestInformation(&actions) }
         return actions
     }
 
@@ -87,7 +87,7 @@ struct LoadingPattern: RequestPattern {
         guard !isOpen, !wantsPrebuffer, buffer.count == 0, !hasFailed else { return [] }
         var actions: [Action] = []
         wantsPrebuffer = true
-        if contentInformation == nil { askInformation(&actions) } else { askPrebuffer(&actions) }
+        if contentInformation == nil { requestInformation(&actions) } else { askPrebuffer(&actions) }
         return actions
     }
 
@@ -225,11 +225,11 @@ struct LoadingPattern: RequestPattern {
         actions.append(.askData(token: lastToken, offset: offset, length: total, toEnd: toEnd))
     }
 
-    private mutating func askInformation(_ actions: inout [Action]) {
+    private mutating func requestInformation(_ actions: inout [Action]) {
         guard case .unasked = information else { return }
         lastToken += 1
         information = .asked(token: lastToken)
-        actions.append(.askInformation(token: lastToken))
+        actions.append(.requestInformation(token: lastToken))
     }
 
     private mutating func askPrebuffer(_ actions: inout [Action]) {

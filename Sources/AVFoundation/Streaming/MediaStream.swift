@@ -153,7 +153,7 @@ final class MediaStream: Sendable {
     private func steps(for actions: [LoadingAction], _ state: inout State) -> [Step] {
         actions.compactMap { action in
             switch action {
-            case .askInformation(let token):
+            case .requestInformation(let token):
                 return .start(
                     makeRecord(token, .contentInformation, offset: 0, length: 2, toEnd: false, &state), token: token)
             case .askData(let token, let offset, let length, let toEnd):

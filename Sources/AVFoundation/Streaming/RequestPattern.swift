@@ -45,7 +45,7 @@ protocol RequestPattern: Sendable {
 
 /// An action for ``MediaStream``.
 enum LoadingAction: Sendable, Equatable {
-    case askInformation(token: Int)
+    case requestInformation(token: Int)
     case askData(token: Int, offset: Int64, length: Int64?, toEnd: Bool)
     case cancel(token: Int)
     case wakeReader

@@ -26,15 +26,15 @@ struct BodyClaim {
     /// Some servers send a malformed `Content-Range`, or none. The body is then used if its length proves its position.
     ///
     /// - Parameters:
-    ///   - askedFrom: The first requested byte; `nil` if it is unknown.
-    ///   - askedEnd: The end of the requested range; `nil` for an open end.
-    init(partial fields: HTTPFields, askedFrom: Int64?, askedEnd: Int64?) throws(Contradiction) {
+    ///   - requestedStart: The first requested byte; `nil` if it is unknown.
+    ///   - requestedEnd: The end of the requested range; `nil` for an open end.
+    init(partial fields: HTTPFields, requestedStart: Int64?, requestedEnd: Int64?) throws(Contradiction) {
         if fields[.contentType].map({ BodyClaim.isMultipart($0) }) ?? false {
             throw Contradiction(reason: "several parts (multipart/byteranges) for one requested range")
         }
         guard let contentRange = try BodyClaim.contentRange(fields) else {
-            guard let askedFrom,
-                let claim = try BodyClaim(partial: fields, requestedFrom: askedFrom, to: askedEnd)
+            guard let requestedStart,
+                let claim = try BodyClaim(partial: fields, requestedFrom: requestedStart, to: requestedEnd)
             else { throw Contradiction(reason: "no valid Content-Range") }
             self = claim
             return

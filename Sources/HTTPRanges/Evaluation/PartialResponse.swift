@@ -3,7 +3,7 @@ package import HTTPTypes
 /// The evaluation of an origin's responses: whether the bytes of the body may be stored, and at which offset.
 ///
 /// Players request parts of a file. The response may contain another part, the whole file or another version, or may
-/// contradict itself. ``evaluate(_:askedFrom:askedEnd:stored:rule:)`` uses only the headers, before a byte of the body
+/// contradict itself. ``evaluate(_:requestedStart:requestedEnd:stored:rule:)`` uses only the headers, before a byte of the body
 /// is read. It has no side effects: the same headers always result in the same decision, and invalid headers do not
 /// cause a crash.
 package enum PartialResponse {
@@ -88,9 +88,9 @@ extension PartialResponse {
     ///
     /// - Parameters:
     ///   - response: The status and fields of the final response, after redirects.
-    ///   - askedFrom: The first requested byte; `nil` without a `Range` header, or for a suffix of unknown position
+    ///   - requestedStart: The first requested byte; `nil` without a `Range` header, or for a suffix of unknown position
     ///     (`bytes=-500`).
-    ///   - askedEnd: The end of the requested range, half-open; `nil` for an open end.
+    ///   - requestedEnd: The end of the requested range, half-open; `nil` for an open end.
     ///   - stored: The version to continue; `nil` if no bytes are stored or in transit.
     ///   - rule: The rule for combining bytes of two responses.
     ///
@@ -111,11 +111,13 @@ extension PartialResponse {
     /// - A 416 (§15.5.17) results in a restart if its length is not the stored one, or is less than the end of the
     ///   stored bytes.
     package static func evaluate(
-        _ response: HTTPResponse, askedFrom: Int64?, askedEnd: Int64?, stored: StoredVersion?, rule: CombiningRule
+        _ response: HTTPResponse, requestedStart: Int64?, requestedEnd: Int64?, stored: StoredVersion?,
+        rule: CombiningRule
     ) -> Decision {
         var stored = stored
         if let length = stored?.version.length, length < 0 { stored?.version.length = nil }
-        let head = Head(response: response, askedFrom: askedFrom.map { max(0, $0) }, askedEnd: askedEnd)
+        let head = Head(
+            response: response, requestedStart: requestedStart.map { max(0, $0) }, requestedEnd: requestedEnd)
         do throws(BodyClaim.Contradiction) {
             switch response.status.code {
             case 200, 203: return try head.evaluateWhole(stored: stored, rule: rule)
@@ -138,8 +140,8 @@ extension PartialResponse {
     /// The headers of a response, and the requested range.
     private struct Head {
         var response: HTTPResponse
-        var askedFrom: Int64?
-        var askedEnd: Int64?
+        var requestedStart: Int64?
+        var requestedEnd: Int64?
 
         var fields: HTTPFields { response.headerFields }
 
@@ -165,7 +167,7 @@ extension PartialResponse {
         }
 
         func evaluatePart(stored: StoredVersion?, rule: CombiningRule) throws(BodyClaim.Contradiction) -> Decision {
-            let claim = try BodyClaim(partial: fields, askedFrom: askedFrom, askedEnd: askedEnd)
+            let claim = try BodyClaim(partial: fields, requestedStart: requestedStart, requestedEnd: requestedEnd)
             var version = ResourceVersion(fields: fields, length: claim.length)
             version.acceptsRanges = true
             if let encoding = version.contentEncoding {
@@ -173,8 +175,8 @@ extension PartialResponse {
                     reason: "a part with Content-Encoding \(encoding), which was not requested")
             }
             let end = claim.end ?? .max
-            guard claim.offset < (askedEnd ?? .max), end > askedFrom ?? 0 else {
-                let asked = "\(askedFrom ?? 0) \(askedEnd.map { "up to \($0)" } ?? "and later")"
+            guard claim.offset < (requestedEnd ?? .max), end > requestedStart ?? 0 else {
+                let asked = "\(requestedStart ?? 0) \(requestedEnd.map { "up to \($0)" } ?? "and later")"
                 throw BodyClaim.Contradiction(
                     reason: "the response starts at byte \(claim.offset), but bytes \(asked) were requested")
             }
@@ -219,13 +221,13 @@ extension PartialResponse {
                     return .restart("the length is \(length), but bytes up to \(stored.storedEnd) are stored")
                 }
             }
-            if let askedFrom, askedFrom < askedEnd ?? .max {
-                if let length, askedFrom < length {
+            if let requestedStart, requestedStart < requestedEnd ?? .max {
+                if let length, requestedStart < length {
                     throw BodyClaim.Contradiction(
-                        reason: "no bytes from offset \(askedFrom), but a length of \(length)")
+                        reason: "no bytes from offset \(requestedStart), but a length of \(length)")
                 }
-                if length == nil, let stored, askedFrom < max(stored.version.length ?? 0, stored.storedEnd) {
-                    return .restart("the origin no longer has the bytes from offset \(askedFrom)")
+                if length == nil, let stored, requestedStart < max(stored.version.length ?? 0, stored.storedEnd) {
+                    return .restart("the origin no longer has the bytes from offset \(requestedStart)")
                 }
             }
             return .unsatisfiable(length: length ?? stored?.version.length)

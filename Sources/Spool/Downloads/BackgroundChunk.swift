@@ -122,7 +122,8 @@ struct ReceivedChunk: Sendable {
             throw CacheError(.incomplete, "the file has \(byteCount.counted("byte"))")
         }
         let decision = PartialResponse.evaluate(
-            head, askedFrom: chunk.range.lowerBound, askedEnd: chunk.range.upperBound, stored: stored, rule: .strong)
+            head, requestedStart: chunk.range.lowerBound, requestedEnd: chunk.range.upperBound, stored: stored,
+            rule: .strong)
         switch decision {
         case .store(let placement) where placement.offset == chunk.range.lowerBound && placement.discrepancy == nil:
             return

@@ -79,7 +79,7 @@ final class CacheContext: Sendable {
     }
 
     /// Whether responses with any status are stored, without distinguishing web pages and errors from media.
-    var keepsAnyResponse: Bool { configuration.storesEveryStatus && configuration.freshness == .http }
+    var storesAnyResponse: Bool { configuration.storesEveryStatus && configuration.freshness == .http }
 
     /// The rule for combining the bytes of several responses.
     var combiningRule: CombiningRule { configuration.freshness == .immutable ? .immutable : .strong }

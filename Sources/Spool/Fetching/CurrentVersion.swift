@@ -132,7 +132,7 @@ struct CurrentVersion {
         var version = known.confirmed(by: fields)
         // A 304 has no body, so only its type is checked.
         let type = version.contentType
-        if !resource.context.keepsAnyResponse,
+        if !resource.context.storesAnyResponse,
             !ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: known.contentType)
         {
             version.contentType = known.contentType

@@ -73,7 +73,7 @@ public struct MediaCacheConfiguration: Sendable {
     package var storesEveryStatus = false
     /// Whether a temporary error from the origin (5xx, 429) is returned immediately instead of being retried. Use it
     /// for a proxy, whose clients retry. A response that has started is still continued after an error.
-    package var handsOnErrors = false
+    package var forwardsErrors = false
     /// The receivers of counts and of intervals for Instruments.
     public var instruments: [CacheInstrument] = []
     /// The receiver of log messages.

@@ -85,7 +85,7 @@ final class OpenResource: Sendable {
         self.scheduler = scheduler
         self.freshness = VersionFreshness(
             configuration.freshness, context.clock,
-            sharing: context.keepsAnyResponse ? credentials.source.headerFields : nil
+            sharing: context.storesAnyResponse ? credentials.source.headerFields : nil
         ) { [scheduler] in
             scheduler.length == nil && scheduler.generation?.mayBeLive == true
         }

@@ -24,9 +24,9 @@ final class OpenResources: Sendable {
         /// ``OpenResource/isExpired``.
         fileprivate var attempt = 0
 
-        init(key: CacheKey, source: MediaSource, tellsVariantsApart: Bool) {
+        init(key: CacheKey, source: MediaSource, distinguishesVariants: Bool) {
             self.key = key
-            guard tellsVariantsApart else { return }
+            guard distinguishesVariants else { return }
             fields = source.headerFields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()
             resolver = source.resolver
         }

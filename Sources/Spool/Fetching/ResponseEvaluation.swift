@@ -13,7 +13,7 @@ struct ResponseEvaluation {
     let head: HTTPResponse
     let start: TransferStart
     /// The offset from which bytes were requested. `nil` if the whole resource was requested.
-    let askedFrom: Int64?
+    let requestedStart: Int64?
     /// Whether the request had `If-Range`.
     let hasIfRange: Bool
     /// Whether the request had `If-None-Match` or `If-Modified-Since`.
@@ -44,7 +44,7 @@ struct ResponseEvaluation {
     private var scheduler: Scheduler { resource.scheduler }
     private var context: CacheContext { resource.context }
     private var redactedURL: String { resource.redactedURL }
-    private var keepsAnything: Bool { context.keepsAnyResponse }
+    private var keepsAnything: Bool { context.storesAnyResponse }
 
     /// Evaluates the response against the stored version, and adopts the version that it contains.
     ///
@@ -61,7 +61,7 @@ struct ResponseEvaluation {
         guard !scheduler.isStale(start.id) else {
             // The bytes can no longer be used, but `Retry-After` still applies.
             let decision = PartialResponse.evaluate(
-                head, askedFrom: askedFrom, askedEnd: start.upper, stored: nil, rule: .strong)
+                head, requestedStart: requestedStart, requestedEnd: start.upper, stored: nil, rule: .strong)
             if case .refuse(let refusal) = decision, case .retry = refusal.kind { return .refuse(refusal) }
             return .restart
         }
@@ -75,7 +75,7 @@ struct ResponseEvaluation {
         var decision =
             otherStatus
             ?? PartialResponse.evaluate(
-                head, askedFrom: askedFrom, askedEnd: start.upper, stored: current.stored, rule: rule)
+                head, requestedStart: requestedStart, requestedEnd: start.upper, stored: current.stored, rule: rule)
         // The origin responds to a condition with a whole body only if the bytes have changed, regardless of the
         // validator (RFC 9111 §4.3.3). A live stream has different bytes, even though no validator identifies them.
         let isLive = current.isValidation && current.generation?.mayBeLive == true
@@ -125,7 +125,7 @@ struct ResponseEvaluation {
         if head.status.code == 206, !isWhole, !placement.version.canBeAssembled(under: rule) {
             // The part is a separate version. If it does not contain all bytes that readers need, the whole resource is
             // requested. If the whole resource was already requested, the origin would send the same part again.
-            guard askedFrom != nil else {
+            guard requestedStart != nil else {
                 let reason = "206: a part without a strong validator, but the whole resource was requested"
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
             }
@@ -172,7 +172,7 @@ struct ResponseEvaluation {
         // With `If-Range`, a whole body of another version does not show that the origin ignores ranges. If all bytes
         // were requested, a whole body is a usual response from an origin that supports ranges.
         let showsIgnorance =
-            askedFrom != nil && (isPart || placement.version.acceptsRanges != true) && !(isNew && hasIfRange)
+            requestedStart != nil && (isPart || placement.version.acceptsRanges != true) && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || placement.version.acceptsRanges == false)
         let areRangesUseless = ignoresRanges || rejectsRanges || !isCombinable
         return ResponseBody(
@@ -228,7 +228,8 @@ struct ResponseEvaluation {
         let stored = current?.storedFreshness?.head?.status ?? 200
         if status == 200 || status == 206 {
             guard stored != 200 else { return nil }
-            let decision = PartialResponse.evaluate(head, askedFrom: nil, askedEnd: nil, stored: nil, rule: .strong)
+            let decision = PartialResponse.evaluate(
+                head, requestedStart: nil, requestedEnd: nil, stored: nil, rule: .strong)
             if case .store(let placement) = decision { return .newGeneration(placement) }
             return decision
         }

@@ -134,7 +134,7 @@ extension MediaCacheConfiguration {
             ("maximumAge", maximumAge == other.maximumAge),
             ("followsRedirects", followsRedirects == other.followsRedirects),
             ("storesEveryStatus", storesEveryStatus == other.storesEveryStatus),
-            ("handsOnErrors", handsOnErrors == other.handsOnErrors),
+            ("forwardsErrors", forwardsErrors == other.forwardsErrors),
         ]
         return equal.filter { !$0.1 }.map(\.0)
     }

@@ -25,7 +25,7 @@ extension Transfer {
         var request = request
         let simpler = SimplerRequest(
             fields: request.headerFields, mayRejectRanges: scheduler.contents.rangeSupport == .unknown,
-            isFinal: context.configuration.handsOnErrors && startsVersion, isOfSite: context.keepsAnyResponse,
+            isFinal: context.configuration.forwardsErrors && startsVersion, isOfSite: context.storesAnyResponse,
             origin: origin)
         let mustOmit = simpler.mayRejectRanges && resource.takeRangeOmission()
         if mustOmit, let fields = simpler.withoutRange {
@@ -79,7 +79,7 @@ extension Transfer {
             let response = try await exchange.send(request, to: origin)
             // An error response from a site is passed on like other responses from the site.
             let mayAcceptLater =
-                !context.keepsAnyResponse && start.priority == .playback
+                !context.storesAnyResponse && start.priority == .playback
                 && [403, 429, 503, 509].contains(response.head.status.code)
                 && response.head.headerFields[.retryAfter] == nil && origin.hasConnection(except: connection)
             guard mayAcceptLater else { return (response, false) }

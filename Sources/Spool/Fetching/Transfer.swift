@@ -83,7 +83,7 @@ struct Transfer {
         scheduler.note(origin.link)
         let connection = try await connect(to: origin)
         defer { connection.end() }
-        guard scheduler.mayAsk(start.id) else { return .ended }
+        guard scheduler.maySendRequest(start.id) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.asked()
         let asked = clock.elapsed()
@@ -116,7 +116,7 @@ struct Transfer {
         do {
             verdict = try await ResponseEvaluation(
                 resource: resource, head: head, start: start,
-                askedFrom: request.headerFields[.range] == nil ? nil : start.lower,
+                requestedStart: request.headerFields[.range] == nil ? nil : start.lower,
                 hasIfRange: request.headerFields[.ifRange] != nil,
                 isConditional: [.ifNoneMatch, .ifModifiedSince].contains { request.headerFields[$0] != nil },
                 rejectsRanges: sent.rejectsRanges || sent.omitsRange && !startsVersion,
@@ -139,12 +139,12 @@ struct Transfer {
         case .restart:
             return .restart
         case .unsatisfiable(let length):
-            if length == nil, asksWithoutRange(request, evenAfterPart: isFirst) || appliesToAnyVersion(request) {
+            if length == nil, requestsWithoutRange(request, evenAfterPart: isFirst) || appliesToAnyVersion(request) {
                 return .restart
             }
             // An empty file's headers are requested without a range, because no range of an empty file can be
             // satisfied.
-            if length == 0, resource.generation == nil, asksWithoutRange(request) { return .restart }
+            if length == 0, resource.generation == nil, requestsWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
             // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
@@ -153,7 +153,7 @@ struct Transfer {
             // part with the length of the whole resource shows that the origin ignores ranges.
             let stated = refusal.status == 206 ? response.head.headerFields.parsedContentRange : nil
             let isWhole = stated?.length.map { $0 == response.head.headerFields.contentLength } ?? false
-            if isUnusablePart, asksWithoutRange(request, evenAfterPart: isFirst || stated == nil || isWhole) {
+            if isUnusablePart, requestsWithoutRange(request, evenAfterPart: isFirst || stated == nil || isWhole) {
                 return .restart
             }
             if refusal.status == 500, request.headerFields[.range] != nil { resource.omitRangeOnce() }
@@ -167,7 +167,7 @@ struct Transfer {
         // A live response may be silent for a long time, even though its headers are needed. An error in XML is not
         // live.
         let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
-        let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.keepsAnyResponse
+        let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.storesAnyResponse
         // Bytes from the middle do not identify the type.
         let range = response.head.headerFields.parsedContentRange?.range
         let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
@@ -189,7 +189,7 @@ struct Transfer {
     /// Bytes from the middle do not show this. They are treated like the bytes from the start, which have been stored
     /// with the same label.
     private func isMislabeled(_ head: HTTPResponse, startingWith firstBytes: [UInt8]) -> Bool {
-        guard !context.keepsAnyResponse, ResourceVersion.isCompressed(head.headerFields) else { return false }
+        guard !context.storesAnyResponse, ResourceVersion.isCompressed(head.headerFields) else { return false }
         if !firstBytes.isEmpty { return ContentTypes.isMedia(firstBytes) }
         guard head.status == .partialContent, let stored = resource.generation,
             stored.resourceVersion.contentEncoding == nil, let fields = stored.storedFreshness?.head?.fields
@@ -205,7 +205,7 @@ struct Transfer {
         return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
             group.addTask { try await exchange.connect(to: origin, as: .preload) }
             group.addTask {
-                await scheduler.waitForUrgency(start.id)
+                await scheduler.waitForPlaybackPriority(start.id)
                 return try await exchange.connect(to: origin, as: .playback)
             }
             let first = await group.nextResult()
@@ -219,7 +219,7 @@ struct Transfer {
     /// Returns the outcome of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if a
     /// request for the bytes at its own position has failed. The bytes of a file are stored immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
-        let rest = origin.restUntil - clock.elapsed()
+        let rest = origin.retryAfterDeadline - clock.elapsed()
         let isOfFile = start.credentials.source.upstreamOverride != nil
         guard start.priority == .preload, rest > .zero, !isOfFile else { return nil }
         let error = CacheError(.originUnavailable, "\(place): the origin requested a delay")
@@ -243,7 +243,7 @@ struct Transfer {
     /// Returns whether to request the whole resource, because the origin does not send usable parts.
     ///
     /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has sent a usable part.
-    private func asksWithoutRange(_ request: UpstreamRequest, evenAfterPart: Bool = false) -> Bool {
+    private func requestsWithoutRange(_ request: UpstreamRequest, evenAfterPart: Bool = false) -> Bool {
         guard request.headerFields[.range] != nil else { return false }
         return scheduler.requestsWholeResource(evenAfterPart: evenAfterPart)
     }
@@ -273,7 +273,7 @@ struct Transfer {
     /// Returns the response as part of an error. If the client does not wait for retries, it may also receive a long
     /// body.
     private func answer(_ response: UpstreamResponse) async -> OriginResponse {
-        let source = context.configuration.handsOnErrors ? start.credentials.source : nil
+        let source = context.configuration.forwardsErrors ? start.credentials.source : nil
         return await OriginResponse.reading(response, for: source, on: clock, context.executor)
     }
 
@@ -290,7 +290,7 @@ struct Transfer {
             let isFresh = try await start.credentials.refresh(number, status: refusal.status)
             // Some origins reject ranges that are longer than a limit, or that have an open end. The pages of a site
             // have other reasons for this status.
-            let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh) && !context.keepsAnyResponse
+            let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh) && !context.storesAnyResponse
             let mayBeShorter = isTooLong && scheduler.requestRejected(start.id)
             return isFresh || mayBeShorter
                 ? .restart : .refused(await error(.originErrorStatus), isPersonal: true)
@@ -298,7 +298,7 @@ struct Transfer {
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
             if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
             let isFirst = resource.generation == nil || resource.version.preconditions(for: start.id).isValidation
-            if context.configuration.handsOnErrors, isFirst { return .refused(await error(.originUnavailable)) }
+            if context.configuration.forwardsErrors, isFirst { return .refused(await error(.originUnavailable)) }
             let isTriedAgain = scheduler.mayRetry(start.id, retryAfter: delay, now: clock.elapsed())
             guard isTriedAgain else { return .interrupted(await error(.originUnavailable), retryAfter: delay) }
             let error = CacheError(.originUnavailable, text, status: refusal.status).about(OriginResponse(response))
@@ -384,7 +384,7 @@ struct Transfer {
             let generation = try resource.version.learn(length: length, from: start.id)
             // If the origin states a length of 0, the file is empty. Otherwise a program on the origin has probably
             // failed.
-            if length == 0, let generation, !context.keepsAnyResponse {
+            if length == 0, let generation, !context.storesAnyResponse {
                 let text = "\(resource.redactedURL) is not cached: the origin sent an empty response"
                 resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
                 resource.version.supersede(generation)

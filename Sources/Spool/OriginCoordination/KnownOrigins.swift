@@ -42,7 +42,7 @@ struct KnownOrigins: Sendable {
         var oldest: (index: Dictionary<String, Entry>.Index, isResting: Bool, lastUse: UInt64)?
         for index in entries.indices where isKnownUniquelyReferenced(&entries.values[index].origin) {
             let entry = entries.values[index]
-            let isResting = entry.origin.restUntil > now
+            let isResting = entry.origin.retryAfterDeadline > now
             if let oldest {
                 guard isResting == oldest.isResting ? entry.lastUse < oldest.lastUse : !isResting else { continue }
             }

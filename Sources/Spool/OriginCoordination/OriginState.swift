@@ -41,7 +41,7 @@ final class OriginState: Sendable {
         /// The number of connections that have been returned.
         var returned: UInt64 = 0
         /// The elapsed time before which preloads must not send requests.
-        var restUntil = Duration.zero
+        var retryAfterDeadline = Duration.zero
         var loss: (kind: OriginFailure, at: Duration)?
         /// The failures that the origin has also sent for requests without a range.
         var failuresWithoutRange: Set<SimplerRequest.Failure> = []
@@ -82,7 +82,7 @@ final class OriginState: Sendable {
     /// ``rest(until:)`` if that is later.
     func loss(at now: Duration) -> OriginFailure? {
         state.withLock { state in
-            state.loss.flatMap { max($0.at + .seconds(120), state.restUntil) > now ? $0.kind : nil }
+            state.loss.flatMap { max($0.at + .seconds(120), state.retryAfterDeadline) > now ? $0.kind : nil }
         }
     }
 
@@ -104,11 +104,11 @@ final class OriginState: Sendable {
 
     /// Records that preloads must not send requests before `time`, because the origin is overloaded.
     func rest(until time: Duration) {
-        state.withLock { $0.restUntil = max($0.restUntil, time) }
+        state.withLock { $0.retryAfterDeadline = max($0.retryAfterDeadline, time) }
     }
 
     /// The elapsed time before which preloads must not send requests.
-    var restUntil: Duration { state.withLock { $0.restUntil } }
+    var retryAfterDeadline: Duration { state.withLock { $0.retryAfterDeadline } }
 
     /// The time limit of a wait for a connection.
     struct WaitLimit {

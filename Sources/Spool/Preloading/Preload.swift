@@ -218,7 +218,7 @@ public struct PreloadState: Sendable {
 struct PreloadKeeping: Sendable {
     /// A function that throws an error if this number of bytes does not fit. It is called with the length when that
     /// becomes known. Until then, it is called with the number of bytes received so far.
-    let makeSure: @Sendable (_ byteCount: Int64, _ isLengthKnown: Bool) async throws -> Void
+    let checkFits: @Sendable (_ byteCount: Int64, _ isLengthKnown: Bool) async throws -> Void
     /// A function that throws an error if bytes were not stored. It is called at the end.
     let check: @Sendable (MediaResource) async throws -> Void
 }

@@ -140,7 +140,7 @@ final class PreloadRun {
     /// Compares the number of received bytes with the limit. This is for a body of unknown length, which may be
     /// endless.
     private func check(received count: Int64) async throws {
-        if let keeping { return try await keeping.makeSure(count, false) }
+        if let keeping { return try await keeping.checkFits(count, false) }
         guard let capacity, count > capacity else { return }
         throw CacheError(
             .capacityExceeded,
@@ -150,7 +150,7 @@ final class PreloadRun {
     }
 
     private func check(_ wanted: Int64) async throws {
-        if let keeping { return try await keeping.makeSure(wanted, true) }
+        if let keeping { return try await keeping.checkFits(wanted, true) }
         guard let capacity, wanted > capacity else { return }
         throw CacheError(
             .capacityExceeded,

@@ -10,7 +10,7 @@ struct ResponseCacheability: Sendable {
     let hasLongFields: Bool
     private let hasCacheControl: Bool
     private let hasExpires: Bool
-    private let saysVary: Bool
+    private let hasVary: Bool
 
     /// Determines the cacheability of a response under a policy.
     ///
@@ -53,7 +53,7 @@ struct ResponseCacheability: Sendable {
             staleWhileRevalidate: control.staleWhileRevalidate, staleIfError: control.staleIfError)
         self.hasCacheControl = fields.contains(.cacheControl)
         self.hasExpires = fields.contains(.expires)
-        self.saysVary = fields.contains(.vary)
+        self.hasVary = fields.contains(.vary)
     }
 
     /// Returns the freshness after a 304, whose fields replace the stored ones with the same names (RFC 9111 §3.2).
@@ -62,7 +62,7 @@ struct ResponseCacheability: Sendable {
     func freshness(updating stored: StoredFreshness?) -> StoredFreshness {
         guard let stored else { return freshness }
         var result = freshness.updating(stored)
-        if !saysVary {
+        if !hasVary {
             result.vary = stored.vary
             result.selected = stored.selected
         }

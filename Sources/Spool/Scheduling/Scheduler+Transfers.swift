@@ -50,7 +50,7 @@ extension Scheduler {
     // MARK: - Steps
 
     /// Records that the transfer has a connection. Returns whether it may still send its request.
-    func mayAsk(_ id: TransferID) -> Bool { ask { $0.machine.mayAsk(id) } }
+    func maySendRequest(_ id: TransferID) -> Bool { ask { $0.machine.maySendRequest(id) } }
 
     /// Sets the estimate of the connection to the origin, which has been measured.
     func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }

@@ -232,7 +232,7 @@ final class Scheduler: Sendable {
     }
 
     /// Waits until a player waits for a transfer's bytes, or the task is cancelled.
-    func waitForUrgency(_ id: TransferID) async {
+    func waitForPlaybackPriority(_ id: TransferID) async {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 let isOver = state.withLock { state in

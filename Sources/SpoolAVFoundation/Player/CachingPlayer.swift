@@ -13,7 +13,7 @@ public import Spool
 /// Text(player.status.description)
 /// ```
 ///
-/// It examines the state of `AVPlayer` several times a second, and recovers without reporting an error:
+/// The player checks the state of `AVPlayer` several times a second, and recovers from problems without an error:
 ///
 /// - After a stall, playback resumes at the previous rate.
 /// - An item without progress for 10 s seeks to its own position. After 20 s (live: 60 s), it is replaced.
@@ -21,8 +21,8 @@ public import Spool
 ///   same time.
 /// - After a network loss, the number of retries is not limited. A retry follows immediately when the system reports
 ///   that the network has returned.
-/// - For other failures, the origin's own URL is tried without the cache after four items. If this also fails,
-///   ``status`` is ``Status/failed``.
+/// - After other failures, once four items have failed, the origin's own URL is tried without the cache. If this also
+///   fails, ``status`` is ``Status/failed``.
 /// - If the media does not exist at the origin (404, 410), ``status`` is ``Status/failed`` immediately. Call
 ///   `queue.next()` to play the next entry.
 ///

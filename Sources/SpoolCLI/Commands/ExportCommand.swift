@@ -29,7 +29,7 @@ struct ExportCommand: AsyncParsableCommand {
 
     func run() async throws {
         guard let stored = try await options.contents(of: url.key)?.first else { throw url.notStored }
-        if file != "-" { try options.refuseWithinCache(file) }
+        if file != "-" { try options.rejectOutputInCache(file) }
         let target = URL(fileURLWithPath: file)
         let cache = try await options.openNow { $0.isReadOnly = true }
         try await options.use(cache) { cache in

@@ -117,7 +117,7 @@ struct GetCommand: AsyncParsableCommand {
 
     /// Opens the target. This happens after the cache is opened, because the check below needs the cache directory.
     private func target() async throws -> OutputTarget {
-        if let output, output != "-" { try options.refuseWithinCache(output) }
+        if let output, output != "-" { try options.rejectOutputInCache(output) }
         return try await OutputTarget(output)
     }
 

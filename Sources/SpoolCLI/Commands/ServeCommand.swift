@@ -144,7 +144,7 @@ extension ServeCommand {
             .init(
                 "freshness", .text(freshness.rawValue), source(freshness == .http),
                 choices: Freshness.allCases.map(\.rawValue), option: "--freshness"),
-            // The command line may restrict the origins on purpose.
+            // Origins that the command line restricts can't be changed on the page.
             .init(
                 "allowedHosts", .list(serving.allowedHosts), source(serving.allowedHosts.isEmpty),
                 editable: serving.allowedHosts.isEmpty && serving.origin == nil, option: "--allow-host"),

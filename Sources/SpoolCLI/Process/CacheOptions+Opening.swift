@@ -57,7 +57,7 @@ extension CacheOptions {
     /// Rejects an output file inside the cache directory, because it could replace a file of the cache.
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable`.
-    func refuseWithinCache(_ path: String) throws {
+    func rejectOutputInCache(_ path: String) throws {
         func real(_ path: String) -> String? {
             realpath(path, nil).map { name in
                 defer { free(name) }

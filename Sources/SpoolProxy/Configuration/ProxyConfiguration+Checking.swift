@@ -105,7 +105,7 @@ extension ProxyConfiguration {
     public func configure(_ cache: inout MediaCacheConfiguration) {
         cache.followsRedirects = origin == nil
         cache.storesEveryStatus = origin != nil
-        cache.handsOnErrors = true
+        cache.forwardsErrors = true
     }
 
     /// Whether any client on the network could use the server.

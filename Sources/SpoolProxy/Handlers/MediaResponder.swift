@@ -244,7 +244,7 @@ struct MediaResponder: Sendable {
 
     /// Returns a request with a prefix that refers to the stream's cookies, if there are any. The URLs in a rewritten
     /// manifest include the prefix.
-    private func leadingToCookies(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
+    private func addingCookiePrefix(_ call: OutgoingRequest) throws(RequestFailure) -> OutgoingRequest {
         guard !call.isForOperator, let cookies = call.cookies, !cookies.isEmpty else { return call }
         var call = call
         call.append(prefix: sources.prefix(for: cookies, at: try call.foundationURL))
@@ -260,7 +260,7 @@ struct MediaResponder: Sendable {
     ) async throws -> ManifestResponder.Manifest? {
         let (media, head) = (opened.media, opened.head)
         guard manifests.mayBeManifest(head.response, of: media, at: call.url) else { return nil }
-        let call = try leadingToCookies(call)
+        let call = try addingCookiePrefix(call)
         if hold == nil, priority != .preload, let patience {
             return try await retryingWhileUnavailable(patience) {
                 try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)

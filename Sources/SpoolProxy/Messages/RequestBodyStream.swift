@@ -17,13 +17,13 @@ final class RequestBodyStream: Sendable {
     }
 
     private let state = Mutex(State())
-    private let askForMore: @Sendable () -> Void
+    private let requestMore: @Sendable () -> Void
     private static let limit = 256 << 10
 
     /// Creates a stream.
     ///
-    /// - Parameter askForMore: A function that is called, on any thread, when the stream accepts more bytes.
-    init(askForMore: @escaping @Sendable () -> Void) { self.askForMore = askForMore }
+    /// - Parameter requestMore: A function that is called, on any thread, when the stream accepts more bytes.
+    init(requestMore: @escaping @Sendable () -> Void) { self.requestMore = requestMore }
 
     /// Whether the stream accepts more bytes.
     var hasSpace: Bool { state.withLock { $0.bytes < Self.limit } }
@@ -95,7 +95,7 @@ final class RequestBodyStream: Sendable {
         } onCancel: {
             fail()
         }
-        askForMore()
+        requestMore()
         return piece
     }
 }

@@ -30,7 +30,8 @@ package struct PreloadOutcome: Sendable {
         error = state.error
     }
 
-    /// Adds the files that an HLS playlist or a DASH manifest lists, if the preloaded resource is one.
+    /// Preloads the files that the HLS playlist or DASH manifest lists, if the resource is one, and adds them to the
+    /// outcome.
     ///
     /// - Parameter check: A function that throws an error if the URL of a file may not be requested. The default allows
     ///   all URLs.

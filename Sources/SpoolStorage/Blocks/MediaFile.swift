@@ -55,14 +55,14 @@ final class MediaFile: Sendable {
     ///   - isShared: Whether another process may change the file meanwhile. If so, the file is only read.
     ///   - elapsed: Returns the monotonic time, which determines when blocks are checked again.
     ///   - storedSeals: Reads the catalog's records of blocks.
-    ///   - giveBack: Called with the number of bytes that are no longer stored. It must neither block nor call this
+    ///   - releaseClaim: Called with the number of bytes that are no longer stored. It must neither block nor call this
     ///     object.
     init(
         file: PooledFile, sealer: BlockSealer?, storedRanges: ByteRangeSet = ByteRangeSet(),
         isRecordStale: Bool = false,
         length: Int64? = nil, isShared: Bool = false, elapsed: @escaping @Sendable () -> Duration = { .zero },
         storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord] = { _ in [] },
-        giveBack: @escaping @Sendable (Int64) -> Void = { _ in }
+        releaseClaim: @escaping @Sendable (Int64) -> Void = { _ in }
     ) {
         self.file = file
         self.sealer = sealer
@@ -73,7 +73,7 @@ final class MediaFile: Sendable {
         if let length { _ = map.setLength(length) }
         let blocks = StoredBlocks(
             file: file, map: map, trustEnds: sealer != nil && !isEncrypted, elapsed: elapsed, storedSeals: storedSeals,
-            giveBack: giveBack)
+            releaseClaim: releaseClaim)
         self.blocks = blocks
         encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
         // Writing to memory never blocks a thread.

@@ -43,19 +43,19 @@ final class StoredBlocks: Sendable {
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
     /// Returns claims to the space accounting for bytes that are no longer stored, or that the disk has freed. It may
     /// be called while the map's lock is held.
-    private let giveBack: @Sendable (Int64) -> Void
+    private let releaseClaim: @Sendable (Int64) -> Void
 
     init(
         file: PooledFile, map: BlockMap, trustEnds: Bool, elapsed: @escaping @Sendable () -> Duration,
         storedSeals: @escaping @Sendable (Range<Int64>) throws -> [BlockRecord],
-        giveBack: @escaping @Sendable (Int64) -> Void
+        releaseClaim: @escaping @Sendable (Int64) -> Void
     ) {
         self.file = file
         self.trustEnds = trustEnds
         self.elapsed = elapsed
         state = ClassedMutex(State(map: map), .neverWaits)
         self.storedSeals = storedSeals
-        self.giveBack = giveBack
+        self.releaseClaim = releaseClaim
     }
 
     // MARK: - The map
@@ -69,7 +69,7 @@ final class StoredBlocks: Sendable {
             defer {
                 if !state.filling.isEmpty, state.map.removals != removals { state.removeUnstored() }
                 let gone = before - state.map.storedRanges.byteCount
-                if gone > 0, state.isCounted { giveBack(gone) }
+                if gone > 0, state.isCounted { releaseClaim(gone) }
             }
             return try body(&state.map)
         }
@@ -217,7 +217,7 @@ final class StoredBlocks: Sendable {
             state.unfreed += claim - freed
             return freed
         }
-        giveBack(gone)
+        releaseClaim(gone)
     }
 
     /// Ends the claims of all bytes that are not stored, after the disk has freed their space.
@@ -226,7 +226,7 @@ final class StoredBlocks: Sendable {
             defer { state.unfreed = 0 }
             return state.isCounted ? state.unfreed : 0
         }
-        giveBack(gone)
+        releaseClaim(gone)
     }
 
     // MARK: - The file

@@ -163,7 +163,7 @@ extension Catalog {
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",
             storedBytes: storedRanges.byteCount, countedBytes: row.byteCount(11), rowBytes: row.byteCount(18),
-            needsTidying: row.isSet(12), format: format, storedRanges: storedRanges, hasRanges: recorded != nil)
+            needsCleanup: row.isSet(12), format: format, storedRanges: storedRanges, hasRanges: recorded != nil)
         return record
     }
 

@@ -47,7 +47,7 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     var rowBytes: Int64 = 0
     /// Whether a process has ended uncleanly since the file was last compared with its record. In that case, the file
     /// may contain bytes that no block claims.
-    var needsTidying: Bool
+    var needsCleanup: Bool
     /// The layout of the version's blocks in the file: a ``BlockFormat``, or a value from a later version of Spool.
     var format: Int64
     /// The ranges of the recorded blocks.

@@ -167,7 +167,7 @@ struct CatalogSettings {
     }
 
     /// Records that a version's file contains only bytes claimed by blocks.
-    func recordTidied(_ generation: Int64) throws {
+    func recordCleanedUp(_ generation: Int64) throws {
         try catalog.write { db in
             try db.execute(
                 sql: """

@@ -97,7 +97,7 @@ final class Ledger: Sendable {
     }
 
     /// Records that claimed bytes were removed.
-    func giveBack(_ count: Int64) {
+    func releaseClaim(_ count: Int64) {
         // Bytes that were just stored may be removed before their reservation ends. In a damaged catalog, the sum may
         // be less than its parts.
         state.withLock { $0.used = max(0, $0.used - max(0, count)) }

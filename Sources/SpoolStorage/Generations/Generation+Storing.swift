@@ -266,7 +266,7 @@ final class GenerationMemory: Sendable {
             let before = pages.byteCount
             // In memory, freeing a range never fails.
             for range in ranges { _ = file.evict(range) }
-            ledger.giveBack(before - pages.byteCount)
+            ledger.releaseClaim(before - pages.byteCount)
             if pages.byteCount == 0 { isUsed.store(false, ordering: .releasing) }
         }
     }

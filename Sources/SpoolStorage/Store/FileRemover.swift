@@ -33,7 +33,7 @@ final class FileRemover: Sendable {
                 // can't be recorded, an unclean shutdown may still cause a sweep.
                 try? directory.catalog.settings.setSweepPending(true)
             }
-            ledger.giveBack(resource.storedBytes)
+            ledger.releaseClaim(resource.storedBytes)
         }
         finish(ended.outcome)
     }
@@ -73,7 +73,7 @@ final class FileRemover: Sendable {
             } else if claim > 0 {
                 unremoved.withLock { $0.recordRemoval() }
             }
-            ledger.giveBack(claim)
+            ledger.releaseClaim(claim)
         }
     }
 
@@ -94,7 +94,7 @@ final class FileRemover: Sendable {
         for (identifier, claim) in unremoved.withLock({ $0.takeForRetry() }) {
             if directory.removeMedia(identifier) == nil {
                 unremoved.withLock { $0.recordRemoval(claim: claim) }
-                ledger.giveBack(claim)
+                ledger.releaseClaim(claim)
                 freed += claim
             } else {
                 unremoved.withLock { $0.putBack(identifier, claim) }

@@ -243,7 +243,7 @@ struct LedgerCheck: Sendable {
 
     private func expectOnDisk(_ record: ResourceRecord, _ stored: GenerationRecord, end: Int64) throws {
         // Blocks without bytes, which remain after an unclean shutdown, are claimed until the version is opened.
-        guard end > 0, !stored.needsTidying else { return }
+        guard end > 0, !stored.needsCleanup else { return }
         let size = try store.directory.bytes.open(stored.identifier.hex, isWritable: false)?.size() ?? 0
         try expect(size >= end, "\(record.url): its file has \(size) bytes, but its blocks end at offset \(end)")
     }

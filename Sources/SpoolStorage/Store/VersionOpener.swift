@@ -104,7 +104,7 @@ struct VersionOpener: Sendable {
                 try store.checkOpen()
                 return try row.value.map { try store.catalog.blocks.records(of: $0, in: indices) } ?? []
             },
-            giveBack: { [ledger = store.ledger] in ledger.giveBack($0) })
+            releaseClaim: { [ledger = store.ledger] in ledger.releaseClaim($0) })
     }
 
     /// Compares the file with its record after an unclean shutdown, in the background. Claims without bytes are
@@ -118,14 +118,14 @@ struct VersionOpener: Sendable {
             store.recordChange(of: generation)
         }
         if !stored.hasRanges { store.recordChange(of: generation) }
-        guard stored.needsTidying, store.directory.access.isWritable else { return }
+        guard stored.needsCleanup, store.directory.access.isWritable else { return }
         guard let lease = store.extend(generation) else { return }
         store.work.start(in: .background) { [weak store] in
             defer { lease.end() }
             do {
                 generation.recordInvalidated(try generation.disk?.invalidateHoles() ?? [])
                 try generation.disk?.freeUnclaimed()
-                if let store { try await store.writer.inTurn { try store.catalog.settings.recordTidied(stored.id) } }
+                if let store { try await store.writer.inTurn { try store.catalog.settings.recordCleanedUp(stored.id) } }
             } catch {
                 // The comparison is retried when the version is next opened.
                 let text = "\(generation.url) could not be compared with its record: \(error)"

@@ -121,7 +121,7 @@ extension OriginBehavior {
         case .noValidators: (resource.etag, resource.lastModified) = (nil, nil)
         case .version(let content, let etag): (resource.content, resource.etag) = (content, etag)
         case .gzip:
-            resource.content = .data(StoredGzip.encode(resource.content.bytes(0..<resource.content.length)))
+            resource.content = .data(StoredGzipEncoder.encode(resource.content.bytes(0..<resource.content.length)))
             resource.headerFields[.contentEncoding] = "gzip"
         case .status(let status, let fields): resource.refusal = OriginRefusal(status, fields)
         case .redirect(let location, let status): resource.refusal = OriginRefusal(status, ["Location": location])
@@ -215,7 +215,7 @@ extension OriginResource {
 }
 
 /// An encoder for valid gzip files that contain the bytes uncompressed, in "stored" blocks (RFC 1951 §3.2.4, RFC 1952).
-enum StoredGzip {
+enum StoredGzipEncoder {
     static func encode(_ bytes: [UInt8]) -> Data {
         var out = Data([0x1F, 0x8B, 8, 0, 0, 0, 0, 0, 0, 255])
         var position = 0

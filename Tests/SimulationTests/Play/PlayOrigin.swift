@@ -101,7 +101,7 @@ final class PlayOrigin: Sendable {
         guard let media = media[path] else { return response(404, [:], request, nil) }
         log.add("origin", "\(path) asked for \(request.headerFields[.range] ?? "all")")
         let viewer = Viewer(request.headerFields)
-        checkManners(request, media, viewer, life)
+        checkRequestTiming(request, media, viewer, life)
         let sentBefore = state.withLock { $0.sent.mapValues(\.distinct) }
         if media.latency > .zero { try await sleep(media.latency) }
         if viewer.isRefused { return response(401, [:], request, nil) }
@@ -133,7 +133,9 @@ final class PlayOrigin: Sendable {
     }
 
     /// Checks that the request is allowed at this time and for this viewer.
-    private func checkManners(_ request: UpstreamRequest, _ media: SimulatedMedia, _ viewer: Viewer, _ life: PlayLife) {
+    private func checkRequestTiming(
+        _ request: UpstreamRequest, _ media: SimulatedMedia, _ viewer: Viewer, _ life: PlayLife
+    ) {
         let (now, lower) = (clock.now.offset, Self.lower(of: request))
         let early = state.withLock {
             $0.retries.ask(media.name(for: viewer), in: life.number, at: lower, now: now)

@@ -30,7 +30,7 @@ struct Player {
                 // The resource is opened, and released immediately.
                 world.log.add(
                     name, "opens and releases \(open(random.pick(world.plan.media), viewer).key.hash.prefix(4))")
-            case 2: await askInformation()
+            case 2: await requestInformation()
             case 3: await readCancelled()
             case 4, 5: await readSeveral()
             case 6...9 where world.plan.preloads: await preload()
@@ -126,10 +126,10 @@ struct Player {
         await task.value
     }
 
-    private mutating func askInformation() async {
+    private mutating func requestInformation() async {
         let (media, opened) = open()
         world.log.add(name, "asks about \(media.path)")
-        let place = PlaceAtOrigin(media, viewer, readers: 1, world.origin)
+        let place = RetryRegistration(media, viewer, readers: 1, world.origin)
         defer { withExtendedLifetime(place) {} }
         do {
             let name = name
@@ -161,7 +161,7 @@ struct Reading: Sendable {
     private(set) var isComplete = false
     private var chunksLeft: Int
     private let isPlayback: Bool
-    private var place: PlaceAtOrigin?
+    private var place: RetryRegistration?
 
     /// Creates a reading of all bytes.
     init(whole media: SimulatedMedia, _ opened: MediaResource, _ viewer: Viewer, _ random: inout SplitMix) {
@@ -188,7 +188,7 @@ struct Reading: Sendable {
     /// Registers the reader with the origin's check of retries, until the last copy of this value is released.
     mutating func takePlace(_ origin: PlayOrigin) {
         guard place == nil else { return }
-        place = PlaceAtOrigin(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)
+        place = RetryRegistration(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)
     }
 
     /// Reads and checks one chunk, and returns whether the read continues.

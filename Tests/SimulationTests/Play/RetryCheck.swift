@@ -110,7 +110,7 @@ struct RetryCheck: Sendable {
 }
 
 /// The registration of a reader in the check, until it is released.
-final class PlaceAtOrigin: Sendable {
+final class RetryRegistration: Sendable {
     private let resource: String
     private let readers: Int
     private let origin: PlayOrigin

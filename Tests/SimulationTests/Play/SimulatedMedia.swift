@@ -7,7 +7,7 @@ struct SimulatedMedia: Sendable {
     /// The consecutive versions for a request without a user.
     let versions: [PatternBytes]
     /// Whether the cache must separate users and variants.
-    private var isToldApart = false
+    private var separatesViewers = false
     /// Whether each user gets different bytes.
     var isPersonal = false
     var hasLanguages = false
@@ -32,13 +32,13 @@ struct SimulatedMedia: Sendable {
 
     /// Returns a name that is the same for all viewers whose requests a cache should treat as one resource.
     func name(for viewer: Viewer) -> String {
-        isToldApart ? "\(path) \(viewer.user) \(viewer.language)" : path
+        separatesViewers ? "\(path) \(viewer.user) \(viewer.language)" : path
     }
 
     /// Returns a copy for a cache that must separate users and variants.
     func toldApart(_ random: inout SplitMix) -> SimulatedMedia {
         var media = self
-        media.isToldApart = true
+        media.separatesViewers = true
         media.isPersonal = random.chance(2)
         media.hasLanguages = random.chance(2)
         media.cacheControl = random.pick([

@@ -140,7 +140,7 @@ struct AdversarialDraft {
         text += lines.map { $0 + "\r\n" }.joined() + "\r\n"
         var request = AdversarialRequest(bytes: Array(text.utf8) + body)
         request.expected = expected
-        request.fate = breaks ? .breaks : !refusals.isEmpty || closes ? .ends : .goesOn
+        request.fate = breaks ? .breaks : !refusals.isEmpty || closes ? .ends : .shouldContinue
         // The response to bytes that are not a chunk is 400, unless another response has started.
         if breaks { request.expected.statuses.formUnion(refusals.union([400])) }
         return request

@@ -5,7 +5,7 @@ struct AdversarialRequest: Sendable {
     /// The effect of a request on its connection.
     enum Fate: Sendable {
         /// The server responds and reads the next request.
-        case goesOn
+        case shouldContinue
         /// The server responds, and closes the connection.
         case ends
         /// The body is malformed. The server may send one more response, which may be truncated.
@@ -13,7 +13,7 @@ struct AdversarialRequest: Sendable {
     }
 
     var bytes: [UInt8]
-    var fate = Fate.goesOn
+    var fate = Fate.shouldContinue
     var expected = ExpectedResponse()
 }
 

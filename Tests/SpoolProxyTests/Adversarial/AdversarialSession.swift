@@ -33,7 +33,7 @@ struct AdversarialSession: Sendable {
             var (end, sure) = (0, 0)
             for request in requests {
                 end += request.bytes.count
-                guard end <= sent, case .goesOn = request.fate else { break }
+                guard end <= sent, case .shouldContinue = request.fate else { break }
                 sure += 1
             }
             let responses = random.below(sure + 1)
@@ -150,8 +150,8 @@ struct AdversarialSession: Sendable {
         if outcome.responses < requests.count {
             switch requests[max(0, outcome.responses)].fate {
             case .breaks: return outcome
-            case .goesOn, .ends:
-                if outcome.responses > 0, case .goesOn = requests[outcome.responses - 1].fate {
+            case .shouldContinue, .ends:
+                if outcome.responses > 0, case .shouldContinue = requests[outcome.responses - 1].fate {
                 } else if outcome.responses > 0 {
                     break
                 }
@@ -176,7 +176,7 @@ struct AdversarialSession: Sendable {
         while outcome.responses < requests.count {
             if outcome.responses > 0 {
                 // After the last response, no more bytes are allowed.
-                if case .goesOn = requests[outcome.responses - 1].fate {} else { return nil }
+                if case .shouldContinue = requests[outcome.responses - 1].fate {} else { return nil }
             }
             let request = requests[outcome.responses]
             let description = { String(decoding: request.bytes.prefix(400), as: UTF8.self).debugDescription }

@@ -55,7 +55,7 @@ struct OpeningCases {
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: ContinuousClock()))
         let source = MediaSource(url: url)
         let credentials = SourceCredentials(source, now: { Date() }, executor: globalConcurrentExecutor)
-        let identity = OpenResources.Identity(key: cache.key(for: source), source: source, tellsVariantsApart: false)
+        let identity = OpenResources.Identity(key: cache.key(for: source), source: source, distinguishesVariants: false)
         let seam = Mutex<(@Sendable () -> Void)?>(nil)
         let resources = OpenResources(beforeReopening: {
             let body = seam.withLock { body in

@@ -104,7 +104,7 @@ struct UnprovenVersionCases {
         let token = try #require(HTTPField.Name("X-Token"))
         let stage = try MemoryStage(["/a": .pattern(Self.song.length)], freshness: .http) {
             $0.storesEveryStatus = true
-            $0.handsOnErrors = true
+            $0.forwardsErrors = true
             $0.retry.maximumRetryCount = 0
         }
         try await stage.session { cache in

@@ -103,7 +103,7 @@ struct FreshnessDemandTests {
             try await first.check(.all, Self.film)
             let again = try await source(cache, stage)
             #expect(again == .revalidated)
-            // Reads through the same opening count as one use.
+            // Reads from a resource that was opened once count as one use.
             let same = try await first.reader().response()
             #expect(same.source == .hit)
         }

@@ -11,7 +11,7 @@ struct InstrumentTests {
 
     @Test("In a read from the origin and a read from the cache, each byte, request and reader is reported once")
     func plays() async throws {
-        let log = MomentLog()
+        let log = InstrumentLog()
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song))]) { $0.instruments = [log.instrument] }
         try await stage.session { cache in
             for _ in 0..<2 {
@@ -30,7 +30,7 @@ struct InstrumentTests {
 
     @Test("Failures and evictions are reported")
     func failures() async throws {
-        let log = MomentLog()
+        let log = InstrumentLog()
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song)), "/gone": .pattern(10, .status(404))]) {
             $0.instruments = [log.instrument]
         }
@@ -64,14 +64,14 @@ struct InstrumentTests {
         var kinds: Set<String> = []
         for await event in events {
             #expect(event.key == media.key)
-            kinds.insert(MomentLog.name(of: event.kind))
+            kinds.insert(InstrumentLog.name(of: event.kind))
         }
         #expect(kinds.isSuperset(of: ["requested", "stored", "completed"]))
     }
 }
 
 /// The sums of the values that an instrument receives.
-final class MomentLog: Sendable {
+final class InstrumentLog: Sendable {
     struct Sums {
         var firstBytes: [Bool] = []
         var served: Int64 = 0

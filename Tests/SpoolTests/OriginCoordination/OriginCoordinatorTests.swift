@@ -239,7 +239,7 @@ struct OriginCoordinatorTests {
             _ = coordinator.origin(of: try url("http://\(number).example"))
         }
         #expect(coordinator.origin(of: try url("http://0.example")).activeCount == 1)
-        #expect(coordinator.origin(of: try url("http://1.example")).restUntil == .seconds(60))
+        #expect(coordinator.origin(of: try url("http://1.example")).retryAfterDeadline == .seconds(60))
         #expect(coordinator.origin(of: try url("http://2.example")).link.bytesPerSecond == 1_000_000)
         connection.end()
     }

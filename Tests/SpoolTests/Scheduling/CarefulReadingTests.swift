@@ -48,12 +48,12 @@ struct CarefulReadingTests {
     func roundTrips() {
         var link = LinkEstimate()
         link.note(roundTrip: 5)
-        #expect(link.underWay == 0)
+        #expect(link.bytesInTransit == 0)
         link.note(roundTrip: 0.001)
         link.note(roundTrip: 5)
-        #expect((16_000...17_000).contains(link.underWay))
+        #expect((16_000...17_000).contains(link.bytesInTransit))
         link.note(bytes: 1_000_000, seconds: 1)
-        #expect(link.underWay < 2200)
+        #expect(link.bytesInTransit < 2200)
     }
 }
 

@@ -139,10 +139,10 @@ final class SchedulerBench {
     }
 
     /// Reports that a transfer has a connection. Returns whether it may send its request.
-    func mayAsk(_ id: TransferID) -> Bool {
-        let (mayAsk, actions) = machine.mayAsk(id)
+    func maySendRequest(_ id: TransferID) -> Bool {
+        let (maySendRequest, actions) = machine.maySendRequest(id)
         perform(actions)
-        return mayAsk
+        return maySendRequest
     }
 
     /// Starts the response to a request. The response contains the requested range or less.

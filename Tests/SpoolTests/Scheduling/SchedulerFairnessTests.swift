@@ -201,9 +201,9 @@ struct SchedulerFairnessTests {
         let bench = SchedulerBench()
         let preload = bench.open(at: 0, .preload)
         let transfer = bench.liveIDs[0]
-        #expect(bench.mayAsk(transfer))
+        #expect(bench.maySendRequest(transfer))
         bench.perform(bench.machine.setPreloadPermission(.held))
-        #expect(!bench.mayAsk(transfer))
+        #expect(!bench.maySendRequest(transfer))
         #expect(bench.isCancelled(transfer))
         bench.end(transfer)
         #expect(bench.live.isEmpty && bench.read(preload) == .wait)
@@ -212,7 +212,7 @@ struct SchedulerFairnessTests {
         // A transfer that fetches bytes for a player continues, even if a preload started it.
         bench.open(at: 0)
         bench.perform(bench.machine.setPreloadPermission(.held))
-        #expect(bench.mayAsk(bench.liveIDs[0]))
+        #expect(bench.maySendRequest(bench.liveIDs[0]))
     }
 
     @Test("A request that gets a connection after its offset has received a Retry-After is not sent")
@@ -226,11 +226,11 @@ struct SchedulerFairnessTests {
         let next = bench.liveIDs[0]
         #expect(next != previous && bench.machine.position(of: next) == 64 * kib)
         bench.interrupt(previous, retryAfter: .seconds(2))
-        #expect(!bench.mayAsk(next))
+        #expect(!bench.maySendRequest(next))
         bench.end(next)
         #expect(bench.live.isEmpty)
         bench.retryNow()
         #expect(bench.live.map(\.lowerBound) == [64 * kib])
-        #expect(bench.mayAsk(bench.liveIDs[0]))
+        #expect(bench.maySendRequest(bench.liveIDs[0]))
     }
 }

@@ -164,7 +164,7 @@ private struct RandomPlay {
     private mutating func connect(_ id: TransferID) -> TransferID? {
         var next: TransferID? = id
         for _ in 0..<20 {
-            guard let id = next, !bench.mayAsk(id) else { return next }
+            guard let id = next, !bench.maySendRequest(id) else { return next }
             let previous = Set(bench.asked.keys)
             forget(id) { $0.end(id) }
             next = bench.asked.keys.filter { !previous.contains($0) }.min()

@@ -5,7 +5,7 @@ import HTTPTypes
 ///
 /// The input selects the numbers, because random text rarely contains them. Parsers may reject a number, but an
 /// accepted number must not cause an overflow later.
-enum BorderChecks {
+enum BoundaryChecks {
     private static let seconds = 10_000 * 31_556_952
     private static let borders: [Int128] = [
         0, 600, 1000, 65_536, 1 << 31, 1 << 32, 1 << 53, 1 << 56, Int128(Int64.max / 65_536 * 65_536),
