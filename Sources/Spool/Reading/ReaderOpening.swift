@@ -53,7 +53,7 @@ struct ReaderOpening: Sendable {
 
     /// Opens a reader in a resource that is open.
     ///
-    /// - Throws: `CacheError` with code `.unsatisfiableRange` if the start is past the largest possible offset, or
+    /// - Throws: `CacheError` with code `.unsatisfiableRange` if the start is past the largest possible offset.
     ///   `.notStored` if the bytes are not stored and may not be fetched.
     func open(
         _ bounds: (start: Int64, end: Int64?), asked: Int64?, in resource: OpenResource

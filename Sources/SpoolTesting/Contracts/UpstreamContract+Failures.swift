@@ -151,7 +151,7 @@ extension UpstreamContract {
     /// The cases about back-pressure, prompt delivery, and the reuse of connections.
     static let flowCases: [Case] = [
         Case(
-            "the origin is paused while nobody reads the response body (B27)", needs: [.backPressure],
+            "the origin is paused while the response body is not read (B27)", needs: [.backPressure],
             ["/big": .pattern(256 << 20), "/small": .pattern(100_000)]
         ) { it, _ in
             let response = try await it.open("/big")
