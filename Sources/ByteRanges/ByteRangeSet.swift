@@ -167,7 +167,7 @@ extension ByteRangeSet {
     /// Returns the first missing range in `window`, limited to it, or `nil` if no byte is missing or the window is
     /// empty.
     ///
-    /// `contains(window)` is `true` if and only if this is `nil`.
+    /// The result is `nil` if and only if `contains(window)` is `true`.
     package func firstMissingRange(in window: Range<Int64>) -> Range<Int64>? {
         guard !window.isEmpty else { return nil }
         var position = leaves.positionOfFirstRange(endingAfter: window.lowerBound)

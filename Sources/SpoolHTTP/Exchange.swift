@@ -39,7 +39,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The number of received bytes that the consumer has not taken.
     var bufferedBytes: Int { state.withLock { $0.machine.bufferedBytes } }
 
-    private var cancelled: UpstreamError { UpstreamError(.cancelled, "\(name) was cancelled") }
+    private var cancelled: UpstreamError { UpstreamError(.cancelled, "the request to \(name) was cancelled") }
 
     // MARK: Transport side
 

@@ -123,7 +123,7 @@ public final class URLSessionUpstream: Upstream {
 }
 
 extension UpstreamRequest {
-    /// The whole body of the request, in memory, because URLSession does not accept this kind of stream.
+    /// The whole body of the request, in memory, because URLSession does not accept an asynchronous sequence.
     ///
     /// - Throws: ``UpstreamError`` with code `other` if the body exceeds 1 MiB, or the error from the body.
     fileprivate var bufferedBody: Data? {

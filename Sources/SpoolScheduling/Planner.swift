@@ -144,7 +144,7 @@ extension Planner {
 // MARK: - Transfers
 
 extension Planner {
-    /// Records that the transfer has a connection, and returns whether it may send its request.
+    /// Records that the transfer has a connection. Returns whether it may send its request, and the actions to perform.
     ///
     /// While the transfer waited, the origin may have sent `Retry-After`, or a player may have started to wait while
     /// only preloads need the transfer. The transfer is then cancelled, and is planned again when it may be sent.

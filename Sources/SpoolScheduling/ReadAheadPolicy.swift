@@ -34,7 +34,7 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// A reader also waits this long for bytes in transit before it starts its own request. Closing waits twice as
     /// long.
     public var drainTimeout: Duration = .milliseconds(500)
-    /// The largest number of concurrent requests for one resource. The default is 6.
+    /// The maximum number of concurrent requests for one resource. The default is 6.
     public var maximumConcurrentRequests: Int = 6
 
     /// Creates the default policy.

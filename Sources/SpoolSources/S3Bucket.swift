@@ -50,7 +50,7 @@ public struct S3Bucket: Sendable {
     private let now: @Sendable () -> Date
     private let resolution: SharedResolution<Credentials>
 
-    /// Creates a bucket.
+    /// Creates a client for the objects of an existing bucket.
     ///
     /// - Parameters:
     ///   - name: The bucket's name.

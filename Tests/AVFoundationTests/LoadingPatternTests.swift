@@ -118,7 +118,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 10) == (10, []))
     }
 
-    @Test("If a request finishes early or without a known length, the resource ends after its last byte")
+    @Test("If a request finishes early or without a known length, the resource ends after the last byte received")
     func ends() {
         var short = opened()
         _ = read(&short)

@@ -146,6 +146,26 @@ struct StoreDiskUsageTests {
         try await store.close()
     }
 
+    @Test("E449: a transfer that ends after its version was removed does not claim the version's row")
+    func rowOfRemovedVersion() async throws {
+        let store = try await fixture.open(capacity: Self.capacity)
+        let lease = try fixture.begin("a", length: 4 * block, in: store)
+        let generation = lease.generation
+        try await fixture.store(0..<block, of: "a", in: generation)
+        let rowBytes = generation.rowClaim
+        #expect(rowBytes > 0 && store.ledger.rowBytes == rowBytes)
+        _ = try await store.remove(generation.key)
+        lease.end()
+        await store.waitUntilIdle()
+        #expect(store.ledger.rowBytes == 0)
+        // The transfer had reserved the row before the removal.
+        store.ledger.correctRows(by: rowBytes)
+        generation.recordRowClaim(rowBytes)
+        #expect(store.ledger.rowBytes == 0)
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("E302: resources of one byte are counted with the disk space that they and their rows use")
     func smallResources() async throws {
         let store = try await fixture.open()

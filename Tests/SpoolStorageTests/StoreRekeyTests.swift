@@ -147,7 +147,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("Without enough free space, a rekeying is rejected with the available and required sizes and changes nothing")
+    @Test("Without enough free space, rekeying fails with the available and required sizes, and changes nothing")
     func volumeSpace() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)

@@ -43,7 +43,7 @@ struct MemoryFileSystemTests {
         #expect(files.openCount == 0)
     }
 
-    @Test("Stored bytes can be flipped, lost and truncated")
+    @Test("Stored bytes can be flipped or lost, and files truncated")
     func damaging() throws {
         try write("abc", to: files.openFile("/cache/media/a", .create))
         _ = files.with("/cache/media/a") { $0.flip(at: 1) }

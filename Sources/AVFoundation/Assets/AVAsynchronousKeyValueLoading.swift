@@ -9,7 +9,7 @@ open class AVPartialAsyncProperty<Root>: @unchecked Sendable {
     init() {}
 }
 
-/// A value that an asset or a track has to load.
+/// A property of an asset or a track that is loaded asynchronously.
 ///
 /// `@unchecked Sendable` is restated from the superclass. The only stored property is a constant.
 public final class AVAsyncProperty<Root, Value>: AVPartialAsyncProperty<Root>, @unchecked Sendable {

@@ -44,7 +44,7 @@ package struct RangeHeader: Sendable, Hashable {
         self.specifiers = specifiers
     }
 
-    /// Parses the header of a request; also `nil` if the field is missing or occurs several times.
+    /// Parses the `Range` field of a request. The result is also `nil` if it is missing or occurs several times.
     package init?(fields: HTTPFields) {
         let values = fields[values: .range]
         guard values.count == 1, let value = values.first else { return nil }

@@ -71,7 +71,7 @@ package final class BackgroundTransferFolder: Sendable {
         let body = url(String(name.dropLast(Self.responseSuffix.count)))
         // The file may not have been moved yet, or another program may have changed the response.
         guard FileManager.default.fileExists(atPath: body.path),
-            let data = try? Data(contentsOf: url(name)),  // The app then fetches the bytes.
+            let data = try? Data(contentsOf: url(name)),  // If this fails, the app fetches the bytes.
             let response = try? JSONDecoder().decode(Response.self, from: data),  // As above.
             (100...999).contains(response.status)
         else { return nil }

@@ -20,8 +20,8 @@ final class VersionFreshness: Sendable {
         var isRevalidating = false
     }
 
-    /// The time for which a response that was received or confirmed for an opening is not requested again. Readers of
-    /// the opening that start within this time belong to one use.
+    /// The time after a response was received or confirmed during which readers do not request it again. Readers that
+    /// start within this time belong to one use.
     private static let useTime = Duration.seconds(10)
 
     private let policy: FreshnessPolicy

@@ -159,7 +159,7 @@ private struct FileImport {
         guard replaceExisting else {
             throw CacheError(
                 .invalidArgument,
-                "the stored bytes of \(source.redactedURL)\(stored.isComplete ? ", which is complete," : "") differ from “\(path)”",
+                "\(source.redactedURL) is already stored\(stored.isComplete ? "" : " in part"), and differs from “\(path)”",
                 key: key)
         }
         let store = try await cache.store

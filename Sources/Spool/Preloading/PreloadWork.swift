@@ -86,7 +86,7 @@ final class PreloadWork: Sendable {
             let executor = cache.context.executor.executor(for: .background)
             let hasBegun = preload.begin { Task(executorPreference: executor) { await self.run(preload) } }
             guard hasBegun else {
-                // The preload was cancelled at this moment.
+                // The preload was cancelled in the meantime.
                 state.withLock { _ = $0.running.removeValue(forKey: ObjectIdentifier(preload)) }
                 continue
             }

@@ -1,7 +1,7 @@
 package import SpoolStorage
 
-/// A mark that identifies the version of some bytes, with its description. It shows whether existing response headers
-/// belong to these bytes.
+/// The identity and the description of the version to which some bytes belong. It shows whether existing response
+/// headers belong to these bytes.
 package struct VersionMark: Sendable, Equatable {
     fileprivate var generation: GenerationIdentifier
     fileprivate var description: GenerationDescription

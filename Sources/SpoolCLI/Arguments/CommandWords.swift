@@ -50,7 +50,7 @@ enum RedactedArgument {
         guard let place = arguments.firstIndex(of: value), place > 0 else { return nil }
         let previous = arguments[place - 1]
         guard previous.hasPrefix("-"), previous != "-", previous != "--" else { return nil }
-        return previous.wholeMatch(of: /--?[A-Za-z][A-Za-z-]*/) == nil ? "of that name" : previous
+        return previous.wholeMatch(of: /--?[A-Za-z][A-Za-z-]*/) == nil ? "whose name is not shown" : previous
     }
 
     /// Returns a value without its query, fragment and user information, and without the value of a header field.

@@ -57,7 +57,7 @@ enum Warning: String, CaseIterable, Sendable {
     case originChanged
     /// Stored bytes were damaged, and are fetched again.
     case damaged
-    /// Other users can read a file of header fields, a key or a passphrase.
+    /// A file that contains header fields, a key or a passphrase is readable by other users.
     case readableSecret
     /// The player could not seek.
     case noSeek

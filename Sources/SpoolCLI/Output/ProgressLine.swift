@@ -47,7 +47,7 @@ struct ProgressLine: Sendable {
 struct LiveLine: Sendable {
     private let task: Task<Void, Never>?
 
-    /// Starts drawing the text for the number of columns, ten times a second.
+    /// Starts drawing a text ten times a second. It receives the number of columns of the terminal.
     init(isShown: Bool = Output.canDraw, text: @escaping @Sendable (_ columns: Int) async -> String) {
         guard isShown else {
             task = nil

@@ -348,7 +348,7 @@ struct ManifestResponder: Sendable {
                 servesAllOrigins: !call.isReverse, proxied: { named.note($0, proxied: call.proxied) })
             return Rewritten(bytes: text, lifetime: .unstated)
         } catch {
-            // A document that can't be read, such as one with several elements, is sent unchanged.
+            // A document that can't be read, such as one with several root elements, is sent unchanged.
             return unchanged
         }
     }

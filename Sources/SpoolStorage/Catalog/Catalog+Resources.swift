@@ -151,7 +151,7 @@ extension Catalog {
         else { throw CatalogCipher.UnreadableValue() }
         let length = try row.integer(8)
         let recorded = row.storedRanges(14, count: 11).flatMap { ranges in
-            // Only the blocks show which of the two is wrong.
+            // If ranges extend past the length, only the blocks show which of the two is wrong.
             length.map { ranges.bounds?.upperBound ?? 0 > $0 } ?? false ? nil : ranges
         }
         let storedRanges = try recorded ?? CatalogBlocks.storedRanges(of: id, db)

@@ -17,6 +17,8 @@ package final class Generation: Sendable {
         var retryAt: Duration?
         /// The number of bytes that are claimed for the row; `nil` until there is something to record.
         var rowClaim: Int64?
+        /// Whether the version was removed, so that its row can't be claimed anymore.
+        var hasRowEnded = false
         /// The unused space at the ends of stored ranges, in bytes, that exceeds ``GenerationDescription/pageBytes``.
         var padding: Int64 = 0
         /// Whether it has been reported that bytes are stored only in memory.
@@ -205,8 +207,9 @@ package final class Generation: Sendable {
     func recordRowClaim(_ rowBytes: Int64) {
         guard rowBytes > 0 else { return }
         let excess = state.withLock { state -> Int64 in
-            // Another transfer may have been first, and the description may have changed.
-            guard state.rowClaim == nil else { return rowBytes }
+            // Another transfer may have been first, or the version may have been removed meanwhile. The description may
+            // also have changed.
+            guard state.rowClaim == nil, !state.hasRowEnded else { return rowBytes }
             let claim = state.description.rowBytes(url: url) + state.padding
             state.rowClaim = claim
             return rowBytes - claim
@@ -234,7 +237,7 @@ package final class Generation: Sendable {
     /// Returns the claim of the version's row to the account, because the row was removed.
     func endRowClaim() {
         let claim = state.withLock { state in
-            defer { state.rowClaim = nil }
+            defer { (state.rowClaim, state.hasRowEnded) = (nil, true) }
             return state.rowClaim ?? 0
         }
         ledger.correctRows(by: -claim)

@@ -116,7 +116,7 @@ struct Evictor: Sendable {
     ) async -> ReservationResult {
         let limit = ledger.limit ?? .max
         guard count <= limit, queue.makesSpace else { return ledger.reserve(count, rowBytes: rowBytes) }
-        // Otherwise, each block would wait for the same slow eviction.
+        // A block does not wait for an eviction that is known to be slow. Otherwise, each block would wait for it.
         let isKnownToBeLate =
             state.isSlow.load(ordering: .relaxed) && state.running.load(ordering: .relaxed) > 0 && isUrgent()
         if isKnownToBeLate {
@@ -365,8 +365,8 @@ struct Evictor: Sendable {
         var freed = store.remover.retryRemovals()
         guard freed < count, !store.remover.isRemovalFailing else { return freed }
         let now = store.clock.elapsed()
-        // If the last search found nothing, and nothing has changed since, only the positions of readers may be
-        // different.
+        // If the last search found nothing, and nothing else has changed since, only the positions of readers may have
+        // changed.
         let search = state.searches.begin(at: now)
         do {
             try queue.read()

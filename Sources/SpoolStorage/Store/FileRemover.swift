@@ -173,7 +173,7 @@ final class FileRemover: Sendable {
 
 /// Media files without a record that could not be removed. They keep their claims until they are removed.
 ///
-/// This is a value without I/O. ``FileRemover`` retries the removals when space is needed, a few at a time.
+/// This value performs no I/O. ``FileRemover`` retries the removals when space is needed, a few at a time.
 struct UnremovedFiles: Sendable {
     /// The number of consecutive failures after which no more media is evicted.
     static let failureLimit = 4

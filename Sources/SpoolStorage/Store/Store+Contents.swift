@@ -148,7 +148,7 @@ package struct StoredDownloads: Sendable {
         try await store.writer.inTurn { try store.catalog.downloads.forgetSource(of: key.hash) }
     }
 
-    /// Returns the members of all sets, or of one set, with their numbers of stored bytes. Sets are sorted by name.
+    /// Returns the members of all sets, or of one set, each with its stored byte count. Sets are sorted by name.
     package func members(of set: String? = nil) async throws -> [DownloadRecord] {
         try await store.readCatalog { try $0.downloads.members(of: set) }
     }

@@ -218,7 +218,9 @@ struct LedgerCheck: Sendable {
         let recorded = records.reduce(0) { $0 + ($1.generation?.countedBytes ?? 0) }
         try expect(total == recorded, "the catalog's sum is \(total), but its records contain \(recorded)")
         try expect(store.ledger.reserved == 0, "\(store.ledger.reserved) bytes are still reserved")
-        try expect(store.ledger.used == sum, "\(store.ledger.used) bytes count as used, but the claims are \(sum)")
+        try expect(
+            store.ledger.used == sum,
+            "\(store.ledger.used) bytes are counted as used, but the claims add up to \(sum)")
         let (rowTotal, rowsRecorded) = (
             try store.catalog.settings.rowBytes(), records.reduce(0) { $0 + ($1.generation?.rowBytes ?? 0) }
         )
@@ -226,7 +228,7 @@ struct LedgerCheck: Sendable {
             rowTotal == rowsRecorded, "the catalog's sum of rows is \(rowTotal), but its records state \(rowsRecorded)")
         try expect(
             store.ledger.rowBytes == rowSum,
-            "\(store.ledger.rowBytes) bytes count for rows, but the claims are \(rowSum)")
+            "\(store.ledger.rowBytes) bytes are counted for rows, but the claims add up to \(rowSum)")
         try expect(
             store.memoryLedger.reserved == 0, "\(store.memoryLedger.reserved) bytes of memory are still reserved")
         let inMemory = lives.values.reduce(0) { $0 + $1.generation.memory.byteCount }

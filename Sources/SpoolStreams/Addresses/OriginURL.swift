@@ -30,7 +30,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     ///
     /// - Parameters:
     ///   - authority: Host and port. An empty port counts as missing (RFC 3986 §3.2.3).
-    ///   - target: An empty path becomes `/`.
+    ///   - target: The path and the query. An empty path becomes `/`.
     /// - Throws: ``AddressError`` with code `host`, `port`, `userInformation` or `characters`.
     package init(scheme: Scheme, authority: Substring, target: Substring) throws(AddressError) {
         let parts = try HostAndPort(authority)

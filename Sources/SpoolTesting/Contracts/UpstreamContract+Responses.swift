@@ -149,7 +149,8 @@ extension UpstreamContract {
             try checkEqual(it.log.exchanges("/self").count, 1, "requests to /self")
             try checkEqual(it.log.exchanges("/21").count, 0, "requests past the limit")
         },
-        redirectCase("a redirect without a URL is a response", ["/a": .pattern(10, .status(302))]) { it, _ in
+        redirectCase("a redirect without a Location is returned as the response", ["/a": .pattern(10, .status(302))]) {
+            it, _ in
             try checkEqual(try await it.open("/a").head.status.code, 302, "status")
         },
         redirectCase(

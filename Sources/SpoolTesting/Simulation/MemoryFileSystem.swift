@@ -159,7 +159,7 @@ package final class MemoryFileSystem: FileSystem {
 
     private func check(_ path: String) throws(CacheError) {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw CacheError(.invalidArgument, "“\(path)” is not a path")
+            throw CacheError(.invalidArgument, "“\(path)” is not a valid path")
         }
     }
 

@@ -94,7 +94,7 @@ struct FreshnessDemandTests {
     }
 
     @Test(
-        "A response that must not be stored is not reused for another opening, even if it is fresh",
+        "A response that must not be stored is not reused when the resource is opened again, even if fresh",
         arguments: ["no-store", "private"])
     func unkept(word: String) async throws {
         let stage = try stage("max-age=100, " + word)

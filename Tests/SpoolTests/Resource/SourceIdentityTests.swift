@@ -43,7 +43,7 @@ struct SourceIdentityTests {
         await cache.close()
     }
 
-    @Test("A URL with a custom scheme is read from its resolved URL, and from the cache without the resolver")
+    @Test("Media with a custom URL scheme is read from the resolved URL, and later from the cache alone")
     func schemeOfTheApp() async throws {
         let stage = try MemoryStage(["/files/42": .pattern(3_000_000)])
         let url = try #require(URL(string: "myapp://42"))

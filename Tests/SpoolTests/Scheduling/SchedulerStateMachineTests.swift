@@ -241,7 +241,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.store(id, mib) == .proceed(upTo: mib))
     }
 
-    @Test("On a link of any speed, a transfer with more remaining bytes than sockets buffer is cancelled")
+    @Test("On a link of any speed, a transfer is cancelled if more bytes remain than socket buffers hold")
     func fastLine() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 100_000_000, seconds: 1)
