@@ -46,7 +46,8 @@ enum CatalogDamage {
 
     /// Returns the catalog's sum of all stored bytes. A trigger updates the sum when the counts in the rows change.
     private static func countedBytes(_ database: OpaquePointer?) -> Int64 {
-        rows("SELECT value FROM setting WHERE name = 'storedBytes'", database).first.flatMap { Int64($0) } ?? 0
+        // A changed sum may be any number.
+        max(0, rows("SELECT value FROM setting WHERE name = 'storedBytes'", database).first.flatMap { Int64($0) } ?? 0)
     }
 
     /// Returns the first column of all rows.
