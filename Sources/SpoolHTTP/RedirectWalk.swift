@@ -7,7 +7,7 @@ import Spool
 /// §15.4).
 ///
 /// It does no I/O, but it reads and fills the request's cookie jar. If scheme, host or port change, only the fields
-/// that select the bytes are forwarded. All others (`Authorization`, `Cookie`, an app's key fields) are removed, and
+/// that select the bytes or list the nodes of the request are forwarded. All others (`Authorization`, `Cookie`, an app's key fields) are removed, and
 /// are not added again if a later redirect returns to their origin.
 struct RedirectWalk {
     /// The request to send now, without the cookies of its jar.
@@ -110,11 +110,20 @@ struct RedirectWalk {
         return true
     }
 
-    /// The fields that may be sent to another origin.
+    /// The fields that may be sent to another origin. The nodes of a request must stay in it, so that a loop through a
+    /// redirect is detected (RFC 8586 §3).
     private static let portable: Set<HTTPField.Name> = [
         .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .accept, .acceptEncoding,
-        .acceptLanguage, .userAgent,
+        .acceptLanguage, .userAgent, .via, .cdnLoop,
     ]
+}
+
+extension HTTPField.Name {
+    /// The field that lists the nodes of a request (RFC 8586).
+    fileprivate static let cdnLoop: HTTPField.Name = {
+        guard let name = HTTPField.Name("CDN-Loop") else { preconditionFailure("the name is valid") }
+        return name
+    }()
 }
 
 extension URL {

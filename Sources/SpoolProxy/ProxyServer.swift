@@ -146,7 +146,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             let isForPages = origin != nil && pages == .none
             let rules = AccessRules(
                 token: token, serverNames: configuration.serverNames,
-                pages: isForPages ? nil : configuration.corsOrigins)
+                pages: isForPages ? nil : configuration.corsOrigins,
+                operatorToken: configuration.operatorSettings?.token.text)
             let isControl = run != nil
             let admin = AdminResponder(
                 cache: cache, metrics: metrics, rules: rules, preloads: preloads, changed: { feed.noteChange() },

@@ -42,6 +42,16 @@ import Testing
         #expect(throws: UpstreamError.self) { try upgrade.follow(head(302, "http://h/b")) }
     }
 
+    @Test("E454: a redirect to another host keeps the nodes of the request, so that a loop is detected")
+    func nodes() throws {
+        let loop = try #require(HTTPField.Name("CDN-Loop"))
+        var walk = try walk("http://h/a", [.via: "1.1 spool", loop: "spool", .authorization: "Bearer x"])
+        #expect(try walk.follow(head(302, "http://g/b")))
+        #expect(walk.request.headerFields[.via] == "1.1 spool")
+        #expect(walk.request.headerFields[loop] == "spool")
+        #expect(walk.request.headerFields[.authorization] == nil)
+    }
+
     @Test(
         "E63: a redirect to an invalid port or host is rejected",
         arguments: [

@@ -189,9 +189,13 @@ package struct Vary: Sendable, Hashable {
     package var names: [String]
 
     /// Parses the fields of a response; without `Vary`, no field is nominated.
+    ///
+    /// If a response may be read by web pages of one origin only, `Origin` is nominated, even though some servers do
+    /// not state it (Fetch standard, “CORS protocol and HTTP caches”).
     package init(fields: HTTPFields) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
-        let parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
+        var parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
+        if let readers = fields[.accessControlAllowOrigin], readers != "*" { parsed.append("origin") }
         isAny = parsed.contains(nil)
         names = Set(parsed.compactMap { $0 }).sorted()
     }

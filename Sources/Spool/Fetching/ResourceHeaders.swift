@@ -117,8 +117,16 @@ final class LastResponse: Sendable {
 
     /// Records the cookies in a response to a request from `source`, if there are any.
     func recordCookies(of head: HTTPResponse, for source: MediaSource, at now: Duration) {
-        let fields = EndToEndFields.cookies(of: head.headerFields)
+        var fields = EndToEndFields.cookies(of: head.headerFields)
         guard !fields.isEmpty else { return }
+        // The cookies of a 304 are sent with the fields of the stored response. A cache in front must not share them.
+        if head.status == .notModified {
+            let control = CacheControl(fields: head.headerFields)
+            let directives = [
+                ("no-store", control.noStore), ("private", control.isPrivate), ("no-cache", control.noCache),
+            ]
+            for (name, isSet) in directives where isSet { fields.append(HTTPField(name: .cacheControl, value: name)) }
+        }
         state.withLock { state in
             state.cookies.removeAll { now - $0.time > Self.cookieTime }
             state.cookies.append((fields, source, now))

@@ -14,8 +14,8 @@ struct AccessRules: Sendable {
         var target: String
         /// The prefix of the client's own paths: `/~TOKEN`, or an empty string.
         var prefix: String
-        /// The server's own token, which must not be sent to an origin in any field.
-        var secret: String?
+        /// The server's own token and the operator's token, which must not be sent to an origin in any field.
+        var secrets: [String] = []
     }
 
     /// The secret that every request must contain, or `nil` if none is required.
@@ -26,8 +26,14 @@ struct AccessRules: Sendable {
     /// are accepted.
     var pages: Set<String>?
 
-    init(token: String?, serverNames: [String], pages: [String]? = nil) {
+    /// The operator's token, or `nil` if the server has none.
+    var operatorToken: String?
+
+    private var secrets: [String] { [token, operatorToken].compactMap { $0 } }
+
+    init(token: String?, serverNames: [String], pages: [String]? = nil, operatorToken: String? = nil) {
         self.token = token
+        self.operatorToken = operatorToken
         self.serverNames = Set(serverNames.map { $0.lowercased() })
         self.pages = pages.map { Set($0) }
     }
@@ -43,15 +49,19 @@ struct AccessRules: Sendable {
         try checkHost(head)
         guard let token else {
             try checkPage(head)
-            return Admitted(target: head.target, prefix: "")
+            return Admitted(target: head.target, prefix: "", secrets: secrets)
         }
         if let rest = withoutToken(head.target, token) {
-            return Admitted(target: rest, prefix: "/~" + token, secret: token)
+            // The rest is sent to the origin.
+            guard !["~", "%7E", "%7e"].contains(where: { rest.contains($0 + token) }) else {
+                throw RequestFailure(400, "the token may occur only at the start of the path")
+            }
+            return Admitted(target: rest, prefix: "/~" + token, secrets: secrets)
         }
         // `Proxy-Authorization` is for clients that send `Authorization` to the origin.
         for name in ["proxy-authorization", "authorization"] as [StaticString] {
             for value in head.fields.values(name) where isBearer(value, token) {
-                return Admitted(target: head.target, prefix: "", secret: token)
+                return Admitted(target: head.target, prefix: "", secrets: secrets)
             }
         }
         throw RequestFailure(401, "a token is required: /~TOKEN at the start of the path, or a Bearer token")

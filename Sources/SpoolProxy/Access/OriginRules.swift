@@ -1,5 +1,6 @@
 #if Proxy
 import HTTPTypes
+import NIOCore
 import SpoolHTTP
 import SpoolStreams
 import Synchronization
@@ -26,19 +27,22 @@ struct OriginRules: Sendable {
     /// - Throws: `RequestFailure` with status 403.
     func check(_ url: OriginURL, for client: ProxyClient, isOwn: Bool) throws(RequestFailure) {
         if isOwn { return }
-        if isThisMachine(url.host), serverPorts.contains(url.effectivePort) {
+        let address = IPAddress(host: url.host)
+        let patterns = changed?.patterns ?? patterns
+        // All rejected addresses have the same error, so that clients on other machines do not find the server's ports.
+        if patterns.isEmpty, !client.isLoopback, isThisMachine(url.host) || address?.isSpecial ?? false {
+            throw RequestFailure(
+                403, "\(url.authority) is not on the internet; only clients on this machine may request it")
+        }
+        if isThisMachine(url.host) && serverPorts.contains(url.effectivePort)
+            || address.map({ serverPorts.contains(url.effectivePort, at: $0) }) ?? false
+        {
             throw RequestFailure(403, "this server does not send requests to itself")
         }
-        let patterns = changed?.patterns ?? patterns
         if !patterns.isEmpty {
             guard patterns.contains(where: { $0.matches(url.host, port: url.effectivePort) }) else {
                 throw RequestFailure(403, "\(url.authority) is not an allowed origin")
             }
-            return
-        }
-        if !client.isLoopback, isThisMachine(url.host) || IPAddress(host: url.host)?.isSpecial ?? false {
-            throw RequestFailure(
-                403, "\(url.authority) is not on the internet; only clients on this machine may request it")
         }
     }
 
@@ -127,6 +131,19 @@ final class ServerPorts: Sendable {
 
     /// Returns whether the server is listening on a port. The result is `false` before the server starts listening.
     func contains(_ port: Int) -> Bool { ports.withLock { $0.contains(port) } }
+
+    /// Returns whether a connection to an address and a port reaches this server: the port is one of its own, and the
+    /// address is a loopback address or belongs to a network interface of this machine.
+    func contains(_ port: Int, at address: IPAddress) -> Bool {
+        guard contains(port) else { return false }
+        if address.isLoopback || address.isUnspecified { return true }
+        // If the interfaces can't be listed, only loopback addresses are recognized.
+        let devices = (try? System.enumerateDevices()) ?? []
+        return devices.contains { device in
+            let text = device.address?.ipAddress?.prefix { $0 != "%" }
+            return text.flatMap { IPAddress($0) } == address
+        }
+    }
 
     func set(_ ports: Set<Int>) { self.ports.withLock { $0 = ports } }
 }

@@ -78,7 +78,7 @@ extension ProxyConfiguration {
         // The operator can change the patterns while the server runs.
         let patterns = { @Sendable [changedHosts] in changedHosts.patterns ?? configured }
         upstream.allowsAddress = { [serverPorts] address, port in
-            if address.isLoopback || address.isUnspecified, serverPorts.contains(port) { return false }
+            if serverPorts.contains(port, at: address) { return false }
             return isForThisMachine || !address.isSpecial || !patterns().isEmpty
         }
         // Clients on other machines must not learn which addresses and ports of the network are in use.

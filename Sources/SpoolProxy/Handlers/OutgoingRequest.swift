@@ -37,8 +37,8 @@ struct OutgoingRequest: Sendable {
         let asked = request.fields.all
         var fields =
             isReverse || isForOperator
-            ? OutgoingFields.reverse(asked, hiding: admitted.secret)
-            : OutgoingFields.forward(asked, hiding: admitted.secret)
+            ? OutgoingFields.reverse(asked, hiding: admitted.secrets)
+            : OutgoingFields.forward(asked, hiding: admitted.secrets)
         if !isForOperator {
             let hasBody = request.body != .none && request.method != .get && request.method != .head
             fields = OutgoingFields.withoutUnkeyed(fields, hasBody: hasBody)
@@ -114,12 +114,12 @@ enum OutgoingFields {
     /// Returns the fields for a URL that includes its own origin: those that a player may need at that origin, and
     /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed.
     ///
-    /// - Parameter secret: Fields that contain this secret are removed.
-    static func forward(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
+    /// - Parameter secrets: Fields that contain one of these secrets are removed.
+    static func forward(_ fields: HTTPFields, hiding secrets: [String]) -> HTTPFields {
         HTTPFields(
             fields.filter { field in
                 let name = field.name.canonicalName
-                return (forwarded.contains(name) || trace.contains(name)) && !holds(field, secret)
+                return (forwarded.contains(name) || trace.contains(name)) && !holds(field, secrets)
             })
     }
 
@@ -127,12 +127,12 @@ enum OutgoingFields {
     ///
     /// ``trace`` is preserved even if `Connection` lists it. Otherwise, a client could hide a loop.
     ///
-    /// - Parameter secret: Fields that contain this secret are removed. `Referer` contains the secret if the client's
+    /// - Parameter secrets: Fields that contain a secret are removed. `Referer` contains the secret if the client's
     ///   paths do.
-    static func reverse(_ fields: HTTPFields, hiding secret: String?) -> HTTPFields {
+    static func reverse(_ fields: HTTPFields, hiding secrets: [String]) -> HTTPFields {
         func isTrace(_ field: HTTPField) -> Bool { trace.contains(field.name.canonicalName) }
         let kept = EndToEndFields.of(fields).filter { !isTrace($0) } + fields.filter(isTrace)
-        return HTTPFields(kept.filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secret) })
+        return HTTPFields(kept.filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secrets) })
     }
 
     /// Removes the fields that change the responses of many origins even though cache keys do not contain them.
@@ -154,8 +154,8 @@ enum OutgoingFields {
             })
     }
 
-    private static func holds(_ field: HTTPField, _ secret: String?) -> Bool {
-        secret.map { field.value.contains($0) } ?? false
+    private static func holds(_ field: HTTPField, _ secrets: [String]) -> Bool {
+        secrets.contains { field.value.contains($0) }
     }
 
     /// Adds the conditions and ranges of a request that bypasses the cache.
@@ -183,12 +183,14 @@ enum OutgoingFields {
     private static let unkeyed: Set<String> = [
         // The client's address.
         "cf-connecting-ip", "cf-connecting-ipv6", "cf-ipcountry", "client-ip", "cluster-client-ip", "fastly-client-ip",
-        "true-client-ip", "wl-proxy-client-ip", "x-azure-clientip", "x-client-ip", "x-cluster-client-ip",
+        "true-client-ip", "wl-proxy-client-ip", "x-azure-clientip", "x-azure-socketip", "x-client-ip",
+        "x-cluster-client-ip",
         "x-country-code", "x-proxyuser-ip", "x-real-ip", "x-remote-addr", "x-remote-ip", "x-true-client-ip",
         // The client's identity.
         "remote-user", "x-authenticated-user", "x-client-cert", "x-remote-user",
         // The scheme and the port.
-        "cf-visitor", "front-end-https", "x-https", "x-port", "x-protocol", "x-scheme", "x-url-scheme",
+        "cf-visitor", "front-end-https", "x-arr-ssl", "x-https", "x-port", "x-protocol", "x-real-port", "x-scheme",
+        "x-url-scheme",
         // The host.
         "http-host", "proxy", "proxy-host", "x-backend-host", "x-client-host", "x-host", "x-real-host", "x-server-name",
         "x-target-host", "x-virtual-host",

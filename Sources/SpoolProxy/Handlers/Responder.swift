@@ -140,7 +140,9 @@ struct Responder: Sendable {
         var path = request.target.prefix { $0 != "?" }
         while path.hasPrefix("//") { path.removeFirst() }
         if rules.token != nil, let token = AccessRules.afterTilde(path) { path = token.drop { $0 != "/" } }
-        return String(Self.withoutUser(SourceRegistry.shown(path)))
+        let shown = String(Self.withoutUser(SourceRegistry.shown(path)))
+        // A rejected request may contain the token in another place.
+        return rules.token.map { shown.replacing($0, with: "…") } ?? shown
     }
 
     /// Removes the user from `/http/user:password@host/…`, which is rejected. Other paths have no `@` before their

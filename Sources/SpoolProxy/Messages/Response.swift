@@ -92,7 +92,7 @@ struct Response: Sendable {
         head.fields[.cacheStatus] = status.text(after: otherCaches)
     }
 
-    /// Returns the response with the cookies of one client. The next response on the connection can't be prepared from
+    /// Returns the response with the cookies of one client, and the directives that apply to them. The next response on the connection can't be prepared from
     /// this one, because it may be for another client of a load balancer.
     func setting(_ cookies: HTTPFields) -> Response {
         guard !cookies.isEmpty else { return self }

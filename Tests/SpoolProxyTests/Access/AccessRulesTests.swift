@@ -1,5 +1,8 @@
+import Foundation
 import HTTPTypes
 import NIOCore
+import SpoolHTTP
+import SpoolStreams
 import Testing
 
 @testable import SpoolProxy
@@ -40,7 +43,7 @@ import Testing
         #expect(byPath.prefix == "/~s3cret")
         #expect(try rules.admit(Self.head("/~s3cret")).target == "/")
         #expect(try rules.admit(Self.head("/~s3cret?x")).target == "/?x")
-        #expect(try rules.admit(Self.head("/a", "Authorization: bearer s3cret\r\n")).secret == "s3cret")
+        #expect(try rules.admit(Self.head("/a", "Authorization: bearer s3cret\r\n")).secrets == ["s3cret"])
         for target in ["/http/h/a", "/~s3cre/a", "/~s3crett/a", "/~/a", "/x/~s3cret/a", "/~S3cret/a"] {
             #expect(throws: RequestFailure.self) { try rules.admit(Self.head(target)) }
         }
@@ -59,9 +62,48 @@ import Testing
         let head = try Self.head(parts[0], fields.joined(separator: "\r\n") + "\r\n")
         let admitted = try AccessRules(token: "s3cret", serverNames: []).admit(head)
         for sent in [
-            OutgoingFields.forward(head.fields.all, hiding: admitted.secret),
-            OutgoingFields.reverse(head.fields.all, hiding: admitted.secret),
+            OutgoingFields.forward(head.fields.all, hiding: admitted.secrets),
+            OutgoingFields.reverse(head.fields.all, hiding: admitted.secrets),
         ] { #expect(!sent.contains { $0.value.contains("s3cret") }) }
+    }
+
+    @Test("E452: the operator's token is not sent to an origin, and a second token in the path is rejected")
+    func otherTokens() throws {
+        for token in [nil, "s3cret"] {
+            let rules = AccessRules(token: token, serverNames: [], operatorToken: "operat0r")
+            let path = token.map { "/~" + $0 } ?? ""
+            let head = try Self.head(path + "/a", "Authorization: Bearer operat0r\r\nX-Token: operat0r\r\n")
+            let admitted = try rules.admit(head)
+            for sent in [
+                OutgoingFields.forward(head.fields.all, hiding: admitted.secrets),
+                OutgoingFields.reverse(head.fields.all, hiding: admitted.secrets),
+            ] { #expect(!sent.contains { $0.value.contains("operat0r") }) }
+        }
+        let rules = AccessRules(token: "s3cret", serverNames: [])
+        for rest in ["/~s3cret/a", "/http/h/%7Es3cret", "/a?b=~s3cret", "//%7es3cret"] {
+            let failure = #expect(throws: RequestFailure.self) { try rules.admit(Self.head("/~s3cret" + rest)) }
+            #expect(failure?.status == 400)
+        }
+        #expect(try rules.admit(Self.head("/~s3cret/s3cret.mp3")).target == "/s3cret.mp3")
+    }
+
+    @Test("E453: the server's own ports are recognized at every address of this machine, and can't be found")
+    func ownPorts() throws {
+        let ports = ServerPorts()
+        ports.set([8788])
+        let texts = try System.enumerateDevices().compactMap { $0.address?.ipAddress?.prefix { $0 != "%" } }
+        let addresses = texts.compactMap { IPAddress($0) } + [try #require(IPAddress("0.0.0.0"))]
+        #expect(addresses.count > 1)
+        for address in addresses { #expect(ports.contains(8788, at: address) && !ports.contains(8787, at: address)) }
+        #expect(!ports.contains(8788, at: try #require(IPAddress("198.51.100.7"))))
+        let rules = OriginRules(allowedHosts: [], mark: "test", serverPorts: ports)
+        let client = ProxyClient(named: try #require(IPAddress("203.0.113.5")))
+        let messages = try [8787, 8788].map { port in
+            let url = try OriginURL(#require(URL(string: "http://127.0.0.1:\(port)/")))
+            let failure = #expect(throws: RequestFailure.self) { try rules.check(url, for: client, isOwn: false) }
+            return failure?.reason.replacing("\(port)", with: "")
+        }
+        #expect(messages[0] == messages[1])
     }
 
     @Test func `A page from another origin is not allowed to change anything`() throws {

@@ -128,6 +128,36 @@ import Testing
         }
     }
 
+    @Test("E450: the cookies of a 304 are sent with its prohibitions", arguments: ["no-store", "private", "no-cache"])
+    func cookiesOfConfirmation(directive: String) async throws {
+        let upstream = ClosureUpstream { _, number in
+            number == 1
+                ? Reply(fields: [.cacheControl: "public, max-age=600"])
+                : Reply(status: 304, fields: [.cacheControl: directive + ", max-age=9", .setCookie: "sid=b"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").status == 200)
+            let reloaded = try await server.get("/a", "Cache-Control: no-cache\r\n")
+            #expect(reloaded.field("set-cookie") == "sid=b")
+            #expect(reloaded.head.contains(directive), "\(reloaded.head)")
+        }
+    }
+
+    @Test("E451: a response that only pages of one origin may read is not sent to pages of another origin")
+    func readersOfResponse() async throws {
+        let upstream = ClosureUpstream { request, _ in
+            let origin = request.headerFields[.origin] ?? "none"
+            return Reply(fields: [.cacheControl: "public, max-age=600", .accessControlAllowOrigin: origin])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            for origin in ["https://a.example", "https://b.example", "https://a.example"] {
+                let response = try await server.get("/a", "Origin: \(origin)\r\n")
+                #expect(response.field("access-control-allow-origin") == origin)
+            }
+            #expect(upstream.count == 2)
+        }
+    }
+
     @Test("E323: HEAD and GET receive the stale response after an error", arguments: ["GET", "HEAD"])
     func staleHead(method: String) async throws {
         let upstream = ClosureUpstream { _, number in

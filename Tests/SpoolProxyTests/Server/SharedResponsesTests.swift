@@ -84,7 +84,7 @@ import Testing
                 method: .get, target: "/a.m3u8", minorVersion: 1, fields: RequestFields(bytes: [], lines: []),
                 body: .none, keepsAlive: true, host: "localhost")
             let call = try OutgoingRequest(
-                OriginURL(url), head, AccessRules.Admitted(target: "/a.m3u8", prefix: "", secret: nil),
+                OriginURL(url), head, AccessRules.Admitted(target: "/a.m3u8", prefix: ""),
                 ProxyClient(named: "client"), isReverse: true,
                 origins: OriginRules(allowedHosts: [], mark: "test", serverPorts: ServerPorts()))
             let clock = ContinuousClock()

@@ -23,9 +23,13 @@ import Testing
             for start in ["/%7Es3cre", "/%7es3crets", "/%7E"] {
                 #expect(try await server.get(start + "/.spool/health").status == 401, "\(start)")
             }
+            for path in ["/./~s3cret", "/x/../~s3cret", "/%257Es3cret", "/s3cret", "/http/h/~s3cret/x"] {
+                #expect(try await server.get(path).status == 401, "\(path)")
+            }
+            #expect(try await server.get("/~s3cret/~s3cret/.spool/health").status == 400)
         }
         let lines = try String(contentsOf: log, encoding: .utf8).split(separator: "\n")
-        #expect(lines.count == 6)
+        #expect(lines.count == 12)
         #expect(lines.prefix(3).allSatisfy { $0.contains("\"path\":\"/.spool/health\"") })
         #expect(lines.allSatisfy { !$0.contains("s3cre") })
     }
