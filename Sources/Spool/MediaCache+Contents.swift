@@ -20,7 +20,7 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - directory: The cache's directory.
-    ///   - key: The key of one resource; `nil` for all.
+    ///   - key: The key of one resource; `nil` for all resources.
     ///   - encryptionKey: The key of an encrypted cache.
     /// - Throws: `CacheError`: `.notStored` if there is no cache in the directory, `.catalogTooNew`,
     ///   `.catalogDamaged`, `.storage`, `.keyRequired`, `.wrongEncryptionKey`.
@@ -67,9 +67,9 @@ extension MediaCache {
     ///
     /// Pinned resources, and the bytes that readers need next, are not evicted.
     ///
-    /// - Parameter size: The number of bytes; `nil` for the capacity.
+    /// - Parameter size: The maximum number of bytes that stay stored; `nil` for the capacity.
     /// - Returns: The number of evicted bytes.
-    /// - Throws: `CacheError`: `.invalidArgument` if `size` is negative, `.storage` if nothing may be changed,
+    /// - Throws: `CacheError`: `.invalidArgument` if `size` is negative, `.storage` if the cache can't be changed,
     ///   `.closed`.
     @discardableResult
     public func evict(to size: Int64? = nil) async throws -> Int64 {
@@ -78,7 +78,7 @@ extension MediaCache {
         return try await store.evict(to: size)
     }
 
-    /// Changes the capacity, and evicts media that exceeds it, as far as pins and readers allow.
+    /// Changes the capacity, and evicts media that no longer fits, as far as pins and readers allow.
     ///
     /// - Throws: `CacheError`: `.invalidArgument` for an invalid capacity, `.storage`.
     public func setCapacity(_ capacity: CacheCapacity) async throws { try await store.setCapacity(capacity) }

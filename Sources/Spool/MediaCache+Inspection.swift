@@ -47,8 +47,8 @@ extension MediaCache {
     /// Passes the bytes of a complete resource to `write`, in order. Every block is checked against its checksum first.
     ///
     /// - Parameter range: The bytes to pass. The default, `nil`, means all of them.
-    /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
-    ///   errors from `write`.
+    /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. Errors
+    ///   from `write` are also thrown.
     package func export(
         _ key: CacheKey, range: Range<Int64>? = nil, writing write: (Data) async throws -> Void
     ) async throws {

@@ -4,7 +4,7 @@ extension MediaCache {
     /// Returns the recent failures of the origins that the media at a URL needs.
     package func originLosses(for url: URL) -> Set<OriginFailure> { context.coordinator.losses(for: url) }
 
-    /// Returns whether a player waits for bytes from an origin that the media at a URL needs.
+    /// Returns whether a player is waiting for bytes from an origin that the media at a URL needs.
     package func isPlayerWaiting(for url: URL) -> Bool { context.coordinator.isPlayerWaiting(for: url) }
 
     /// Records that the media at a URL can't be played without the media at other URLs.
@@ -20,7 +20,8 @@ extension MediaCache {
     /// ``MediaResource/states``.
     ///
     /// Each call returns a separate stream, which ends when the cache is closed. Iterate over it in one task. If more
-    /// than a thousand events of one kind are waiting, a listener loses the oldest events of that kind, but no others.
+    /// than a thousand events of one kind are waiting, a listener loses the oldest events of that kind, but no other
+    /// events.
     public func events() -> AsyncStream<CacheEvent> { context.events.events() }
 
     /// Reports that a player bypasses the cache.
@@ -28,7 +29,7 @@ extension MediaCache {
         context.events.send(.bypassed(reason: reason), key: key(for: source), redactedURL: source.redactedURL)
     }
 
-    /// The bytes that readers received and origins sent since the cache was created, over all resources.
+    /// The numbers of bytes that readers received and origins sent since the cache was created, over all resources.
     ///
     /// The sums are computed for each access. The property may be used from any thread.
     public var statistics: TransferStatistics { resources.statistics }
@@ -47,7 +48,7 @@ extension MediaCache {
         return activity
     }
 
-    /// The newest requests to origins, waits of readers, and evicted ranges.
+    /// The most recent requests to origins, waits of readers, and evicted ranges.
     package var traffic: TrafficLog { context.traffic }
 
     /// Returns future events of all resources, except those for stored bytes, which occur for each chunk.
@@ -81,7 +82,7 @@ extension MediaCache {
 public struct VerificationProgress: Sendable, Hashable {
     /// The number of checked blocks.
     public var checked: Int
-    /// The total number of blocks. It may grow while players store more.
+    /// The total number of blocks. It may grow while more blocks are stored.
     public var total: Int
     /// The fraction that is done, from 0 to 1.
     public var fractionCompleted: Double { total > 0 ? min(Double(checked) / Double(total), 1) : 1 }

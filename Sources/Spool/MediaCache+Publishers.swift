@@ -36,8 +36,8 @@ private struct StreamPublisher<Output: Sendable>: Publisher {
 }
 
 /// One subscriber and its demand.
-// `@unchecked`: a subscriber is not `Sendable`. Combine requires that it is called by one caller at a time, and one
-// task makes all calls.
+// `@unchecked`: a subscriber is not `Sendable`. Combine requires that calls to it do not overlap, and one task makes
+// all calls.
 private final class StreamSubscription<S: Subscriber>: Subscription, @unchecked Sendable
 where S.Input: Sendable, S.Failure == Never {
     private struct State {

@@ -12,10 +12,10 @@ extension MediaCache {
 
     /// Opens a resource for one request from a client.
     ///
-    /// If another request is waiting for the origin, this request also waits for that response, but only once. If it
-    /// may not use the response, it is sent to the origin, without waiting for other requests that do the same. If the
-    /// other request ends without a response, one of the waiting requests is sent, and the others wait for its
-    /// response.
+    /// If another request is waiting for the origin's response, this request also waits for that response, but only
+    /// once. If it may not use the response, it is sent to the origin, without waiting for other requests that do the
+    /// same. If the other request ends without a response, one of the waiting requests is sent, and the others wait for
+    /// its response.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
@@ -119,7 +119,7 @@ extension MediaCache {
     }
 }
 
-/// A client request's turn to use the origin. Until it ends, other requests wait for the response.
+/// A client request's turn to use the origin. Until the turn ends, other requests wait for the response.
 package final class OriginTurn: Sendable {
     private let question = Mutex<(isEnded: Bool, question: RequestTurns.Turn?)>((false, nil))
 
@@ -137,7 +137,7 @@ package final class OriginTurn: Sendable {
         previous?.end(isAnswered: isAnswered)
     }
 
-    /// Returns the turn, if the request has it. The request may take a turn again later.
+    /// Gives back the turn, if the request has it. The request may take a turn again later.
     fileprivate func release() {
         question.withLock { $0.question.take() }?.end()
     }
@@ -212,7 +212,7 @@ private struct SharedUse {
                 try Task.checkCancellation()
                 continue
             }
-            // The response was received meanwhile.
+            // The response was received in the meantime.
             if resource.generation !== current { continue }
             // A response that may belong to another version would end the transfers that other requests need. A
             // response that is not stored is for a single request.

@@ -15,8 +15,8 @@ import Synchronization
 /// instruments and logger of the first configuration apply. If a value differs, the second cache plays stored media and
 /// stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
 ///
-/// Opening media (``media(for:)-(MediaSource)``) costs nothing, and reading complete media does not send requests. Any
-/// task may call the methods of a cache.
+/// Opening media (``media(for:)-(MediaSource)``) costs nothing, and reading complete media does not send requests. The
+/// methods of a cache may be called from any task.
 public final class MediaCache: Sendable {
     /// The configuration of a cache.
     public typealias Configuration = MediaCacheConfiguration
@@ -28,7 +28,7 @@ public final class MediaCache: Sendable {
     var context: CacheContext { core.context }
     var resources: OpenResources { core.resources }
 
-    /// The problems with the directory that were found and fixed at opening, such as a damaged catalog.
+    /// The problems with the directory that were found and fixed when it was opened, such as a damaged catalog.
     package var notices: [String] { context.opening.openedStore?.notices ?? [] }
 
     /// The store, which is opened if necessary.
@@ -82,8 +82,8 @@ public final class MediaCache: Sendable {
 
     /// Creates a cache in `directory`, which is opened or created when it is first needed.
     ///
-    /// This never fails: if the directory can't be used, media plays without being cached, and an event reports why.
-    /// Call ``open()`` to get the error.
+    /// Creation never fails: if the directory can't be used, media plays without being cached, and an event reports
+    /// why. Call ``open()`` to get the error.
     public convenience init(directory: URL, upstream: any Upstream, configuration: Configuration = Configuration()) {
         self.init(
             core: SharedCaches.process.core(for: directory, upstream: upstream, configuration: configuration) { error in
@@ -141,12 +141,12 @@ public final class MediaCache: Sendable {
         return cache
     }
 
-    /// Opens the directory now instead of when it is first needed.
+    /// Opens the directory immediately, instead of when it is first needed.
     ///
     /// If the disk is full or read-only, stored media can be played and nothing new is stored. That is not an error.
     ///
     /// - Throws: `CacheError`. Media plays uncached in all cases.
-    ///   - `.directoryInUse` if another process uses the directory, or another cache of this process with another
+    ///   - `.directoryInUse` if another process uses the directory, or another cache in this process with a different
     ///     configuration; the message names the cause
     ///   - `.catalogTooNew` if a newer version of Spool wrote the catalog
     ///   - `.storage` if the directory can't be created or read
@@ -182,10 +182,10 @@ public final class MediaCache: Sendable {
     /// Returns the resource at `url`.
     public func media(for url: URL) -> MediaResource { media(for: MediaSource(url: url)) }
 
-    /// Returns the cache key of `source`: its own, or the one that the key policy derives from its URL.
+    /// Returns the cache key of `source`: its own key, or the key that the key policy derives from its URL.
     ///
     /// With ``FreshnessPolicy/http``, a source that sends credentials (`Authorization`, `Cookie`) shares bytes only
-    /// with sources that send the same ones (RFC 9111 §3.5).
+    /// with sources that send the same credentials (RFC 9111 §3.5).
     public func key(for source: MediaSource) -> CacheKey {
         let key = source.key(by: context.configuration.keyPolicy)
         return context.configuration.freshness == .http ? key.with(credentialsIn: source.headerFields) : key
@@ -194,7 +194,7 @@ public final class MediaCache: Sendable {
     /// Returns the cache key of the media at `url`.
     public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
-    /// Removes all variants of the stored responses of these URLs, because a method other than `GET` may have changed
+    /// Removes all variants of the stored responses for these URLs, because a method other than `GET` may have changed
     /// them (RFC 9111 §4.4).
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
@@ -210,8 +210,8 @@ public final class MediaCache: Sendable {
 
     /// Records received bytes, ends all transfers and closes the directory. Readers end with an error.
     ///
-    /// Transfers that are nearly complete may finish. Call this method before the process ends. Killing the process
-    /// loses at most the records of the last tenth of a second.
+    /// Transfers that are nearly complete may finish. Call this method before the process ends. If the process is
+    /// killed instead, at most the records of the last tenth of a second are lost.
     ///
     /// A second call waits until the first one has finished. If several caches have joined, the directory stays open
     /// until all of them are closed or released.

@@ -19,7 +19,8 @@ public protocol MediaServer: AnyObject, Sendable {
     /// The call checks whether the server is still reachable, and otherwise makes it listen again, on the same port if
     /// that port is free. This is needed because the system may close the sockets of a suspended app.
     ///
-    /// - Returns: `nil` if the server is not running, or if the URL of the source is not `http` or `https`.
+    /// - Returns: The URL, or `nil` if the server is not running, or if the scheme of the source's URL is not `http` or
+    ///   `https`.
     func url(for source: MediaSource) -> URL?
 
     /// Closes the server's sockets until the next URL is requested.
@@ -29,13 +30,14 @@ public protocol MediaServer: AnyObject, Sendable {
     /// use the server lose their connections.
     func suspend()
 
-    /// Fetches the start of a stream, so that it plays immediately. It uses the first variant that players are offered.
+    /// Fetches the start of a stream, so that it plays immediately. The first variant that the server offers to players
+    /// is fetched.
     ///
     /// Bytes that players wait for have priority. If the task is cancelled, received bytes stay in the cache. A server
     /// that can't preload may do nothing.
     ///
     /// - Parameters:
-    ///   - source: The playlist.
+    ///   - source: The source of the playlist.
     ///   - seconds: The duration to preload. All segments that start before this time are preloaded, and at least one.
     ///     `nil` for the whole stream.
     /// - Throws: `CacheError` if the stream can't be fetched, or `CancellationError`.

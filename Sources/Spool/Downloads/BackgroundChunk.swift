@@ -23,17 +23,17 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
         self.validator = validator
     }
 
-    /// Parses the text of ``identifier``. Returns `nil` for other text.
+    /// Creates a chunk from the text of ``identifier``. Returns `nil` if the text has another format.
     init?(identifier: String) {
-        // Transfers that another build has started may have identifiers in another format.
-        guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Other text.
+        // Transfers that were started by another build may have identifiers in another format.
+        guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Another format.
             chunk.lower >= 0, chunk.lower < chunk.upper, chunk.upper <= chunk.length,
             chunk.length <= Block.offsetLimit, CacheKey(rawValue: chunk.keyHash) != nil
         else { return nil }
         self = chunk
     }
 
-    /// The text by which the session's transfer is recognized.
+    /// The text that identifies the chunk's transfer in the session.
     var identifier: String {
         let encoder = JSONEncoder()
         encoder.outputFormatting = .sortedKeys
@@ -45,7 +45,7 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
 
     var range: Range<Int64> { lower..<upper }
 
-    /// Returns the request for the chunk.
+    /// Returns the transfer request for the chunk.
     ///
     /// - Parameter request: A request for the resource.
     func request(_ request: UpstreamRequest, under conditions: PreloadConditions?) -> BackgroundTransferRequest {
@@ -61,7 +61,7 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
     /// - Parameters:
     ///   - stored: The stored ranges.
     ///   - running: The ranges that are being fetched.
-    ///   - size: The size of a part, which is rounded down to blocks.
+    ///   - size: The maximum size of a part, in bytes, rounded down to a multiple of the block size.
     static func ranges(length: Int64, stored: ByteRangeSet, running: ByteRangeSet, size: Int64) -> [Range<Int64>] {
         var missing = ByteRangeSet()
         for range in stored.missingRanges(in: 0..<length) {
@@ -89,7 +89,7 @@ struct ReceivedChunk: Sendable {
 
     /// Opens the file. This call blocks.
     ///
-    /// - Throws: `CacheError` with code `.storage` if it can't be read.
+    /// - Throws: `CacheError` with code `.storage` if the file can't be read.
     init(_ chunk: BackgroundChunk, _ head: HTTPResponse, at path: String) throws {
         file = try SystemFileSystem().openFile(path, .read)
         byteCount = try file.size()
@@ -113,7 +113,7 @@ struct ReceivedChunk: Sendable {
         }
         let stated = head.headerFields.parsedContentRange
         guard stated == ContentRange(range: chunk.range, length: chunk.length) else {
-            // A different length proves another version, even without a strong validator from the origin.
+            // A different length proves that this is another version, even without a strong validator from the origin.
             let isChanged = stated?.length.map { $0 != chunk.length } ?? false
             let text = stated.map { "Content-Range is \($0.text)" } ?? "Content-Range is missing or malformed"
             throw CacheError(isChanged ? .resourceChanged : .malformedResponse, text)

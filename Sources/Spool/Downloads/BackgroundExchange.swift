@@ -26,7 +26,7 @@ struct BackgroundExchange: Sendable {
         let members = try await members()
         work.isHandedOver = true
         var running = 0
-        // The cache's own downloads continue if no transfer is running.
+        // If no transfer is running at the end, the cache's own downloads continue.
         defer { if running == 0 { work.isHandedOver = false } }
         await waitUntilIdle()
         let known = try await adopt(members, &report)
@@ -44,7 +44,7 @@ struct BackgroundExchange: Sendable {
                     report.startedCount += 1
                 }
             } catch {
-                // The network is probably lost, so no more media is started.
+                // The network is probably lost, so the first block of other media is not requested.
                 if (error as? CacheError)?.code == .originUnavailable { canStart = false }
                 report.notHandedOver.append(try reportable(error, of: member.item))
             }
@@ -71,18 +71,18 @@ struct BackgroundExchange: Sendable {
 
     // MARK: - Members
 
-    /// A resource of a set, and the source of its bytes if it is known.
+    /// A resource in a set, and the source of its bytes if the source is known.
     struct Member: Sendable {
         var item: DownloadSet.Item
         var source: MediaSource?
 
-        /// Returns an error about the resource.
+        /// Returns an error with a code and a cause that concerns this resource.
         func error(_ code: CacheError.Code, _ cause: String) -> CacheError {
             CacheError(code, "\(item.redactedURL): \(cause)", key: item.key)
         }
     }
 
-    /// Returns the resources of all sets, each once.
+    /// Returns the resources in all sets, without duplicates.
     ///
     /// - Throws: `CacheError` if the cache can't be written.
     private func members() async throws -> [Member] {
@@ -123,9 +123,9 @@ struct BackgroundExchange: Sendable {
         await cache.resources.waitUntilClosed()
     }
 
-    /// Returns the error to report.
+    /// Returns the error to report for an item, or for a range of it.
     ///
-    /// - Throws: An error that ends the exchange.
+    /// - Throws: The error itself if it must end the exchange.
     private func reportable(
         _ error: any Error, of item: DownloadSet.Item, _ range: Range<Int64>? = nil
     ) throws -> CacheError {
@@ -140,7 +140,7 @@ struct BackgroundExchange: Sendable {
 
     // MARK: - Missing ranges
 
-    /// Returns the chunks to request.
+    /// Returns the chunks of a resource to request.
     ///
     /// - Parameter known: The chunks that are being fetched.
     /// - Throws: `CacheError` with the reason why the resource can't be handed over.

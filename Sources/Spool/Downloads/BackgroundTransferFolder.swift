@@ -6,8 +6,8 @@ import Synchronization
 
 /// The folder in which a background session keeps received files and their responses, until they are removed.
 ///
-/// It does not track running transfers, and does not check responses. Its operations block. A file counts as received
-/// when both the file and its response are stored, so files that a killed process left incomplete do not count.
+/// It does not track running transfers, and does not check responses. All methods block. A file counts as received when
+/// both the file and its response are stored, so files that a killed process left incomplete do not count.
 package final class BackgroundTransferFolder: Sendable {
     /// The response to one transfer. It contains neither cookies nor the URL.
     private struct Response: Codable {
@@ -59,9 +59,9 @@ package final class BackgroundTransferFolder: Sendable {
     /// Records that a transfer failed without a response.
     package func fail(_ identifier: String, _ error: any Error) { failures.withLock { $0[identifier] = error } }
 
-    /// The transfers that have finished or failed, in any order.
+    /// The transfers that have finished or failed, in no particular order.
     package var transfers: [BackgroundTransfer] {
-        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // An error counts as no files.
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // An unreadable folder is empty.
         let received = (names ?? []).filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }
@@ -71,7 +71,7 @@ package final class BackgroundTransferFolder: Sendable {
         let body = url(String(name.dropLast(Self.responseSuffix.count)))
         // The file may not have been moved yet, or another program may have changed the response.
         guard FileManager.default.fileExists(atPath: body.path),
-            let data = try? Data(contentsOf: url(name)),  // If this fails, the app fetches the bytes.
+            let data = try? Data(contentsOf: url(name)),  // An unreadable response does not count as received.
             let response = try? JSONDecoder().decode(Response.self, from: data),  // As above.
             (100...999).contains(response.status)
         else { return nil }
@@ -97,6 +97,6 @@ package final class BackgroundTransferFolder: Sendable {
     private func url(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
     private func delete(_ name: String) {
-        try? FileManager.default.removeItem(at: url(name))  // It does not exist, or stays until the next attempt.
+        try? FileManager.default.removeItem(at: url(name))  // The file is missing, or stays until the next attempt.
     }
 }

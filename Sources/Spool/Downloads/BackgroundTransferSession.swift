@@ -4,39 +4,40 @@ public import SpoolStorage
 
 /// A system service that fetches ranges of media as files, even while the app is suspended or not running.
 ///
-/// On Apple platforms, `BackgroundURLSession` implements it. It does not decide what to fetch, and does not evaluate
-/// responses: ``Downloads/handOver(to:chunkSize:maximumTransfers:)`` and ``Downloads/takeBack(from:)`` do. Any task may
-/// call its methods.
+/// On Apple platforms, `BackgroundURLSession` conforms to this protocol. A session neither decides what to fetch nor
+/// evaluates responses. ``Downloads/handOver(to:chunkSize:maximumTransfers:)`` and ``Downloads/takeBack(from:)`` do
+/// both. The methods may be called from any task.
 public protocol BackgroundTransferSession: Sendable {
     /// Starts a transfer that continues without the app.
     ///
     /// The session keeps ``BackgroundTransferRequest/identifier`` with the transfer, even after the app has been
     /// relaunched. It sends the header fields unchanged.
     ///
-    /// - Throws: An error if the transfer can't be started. The app then fetches the bytes.
+    /// - Throws: An error if the transfer can't be started. The app's own downloads then have to fetch the bytes.
     func start(_ request: BackgroundTransferRequest) async throws
 
     /// Returns all transfers that were not removed, including transfers from previous launches.
     func transfers() async -> [BackgroundTransfer]
 
-    /// Cancels a running transfer, or deletes the file of a finished one. Does nothing if there is no such transfer.
+    /// Cancels a running transfer, or deletes the file of a finished transfer. Does nothing if there is no such
+    /// transfer.
     func remove(_ identifier: String) async
 }
 
-/// A request for a part of a resource that a ``BackgroundTransferSession`` sends.
+/// A request that a ``BackgroundTransferSession`` sends for a part of a resource.
 public struct BackgroundTransferRequest: Sendable {
-    /// The text by which the transfer is recognized after a relaunch.
+    /// The text that identifies the transfer, even after a relaunch.
     ///
-    /// It contains the cache key, the range, the length and the validator, and neither a URL nor a credential.
+    /// It contains the cache key, the range, the length and the validator, but neither a URL nor a credential.
     public var identifier: String
     /// The URL to request.
     public var url: URL
     /// All header fields to send, including `Range`, `If-Range` and the credentials of the source.
     public var headerFields: HTTPFields
-    /// The conditions of the downloads; see ``Downloads/conditions``. `nil` if all networks may be used.
+    /// The conditions of the downloads; see ``Downloads/conditions``. `nil` if there are no conditions.
     public var conditions: PreloadConditions?
 
-    /// Creates a request.
+    /// Creates a request for a background transfer.
     public init(
         identifier: String, url: URL, headerFields: HTTPFields = [:], conditions: PreloadConditions? = nil
     ) {
@@ -56,7 +57,7 @@ public struct BackgroundTransfer: Sendable {
     public enum State: Sendable {
         /// The transfer is waiting, or is receiving bytes.
         case running
-        /// The response was received: its status and header fields, and the file that contains its body.
+        /// The response was received. The values are its status and header fields, and the file that contains its body.
         case finished(HTTPResponse, file: URL)
         /// No complete response was received.
         case failed(any Error)
@@ -64,10 +65,10 @@ public struct BackgroundTransfer: Sendable {
 
     /// The identifier of the transfer's request.
     public var identifier: String
-    /// The state.
+    /// The state of the transfer.
     public var state: State
 
-    /// Creates a transfer.
+    /// Creates a transfer with the identifier of its request and its state.
     public init(identifier: String, state: State) {
         self.identifier = identifier
         self.state = state
@@ -84,8 +85,8 @@ public struct BackgroundTransferReport: Sendable {
     /// The number of transfers that were started.
     public internal(set) var startedCount = 0
     /// The reasons why received files were discarded, or why transfers failed. Each error names the media and the
-    /// range. The app fetches these bytes.
+    /// range, whose bytes have to be fetched again.
     public internal(set) var discarded: [CacheError] = []
-    /// The reasons why media was not handed over. Only the app can download this media.
+    /// The reasons why media was not handed over. Only the app's own downloads can fetch this media.
     public internal(set) var notHandedOver: [CacheError] = []
 }

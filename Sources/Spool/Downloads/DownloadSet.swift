@@ -4,7 +4,7 @@ public import SpoolStorage
 
 /// A named set of resources that are stored for offline playback until the set is released.
 public struct DownloadSet: Sendable, Identifiable {
-    /// A resource of a set.
+    /// A resource in a set.
     public struct Item: Sendable, Identifiable {
         /// The cache key of the resource.
         public var key: CacheKey
@@ -19,9 +19,9 @@ public struct DownloadSet: Sendable, Identifiable {
         public var storedByteCount: Int64
         /// The length in bytes, or `nil` until a response includes it.
         public var length: Int64?
-        /// Whether the item is being downloaded or is waiting for its turn.
+        /// Whether the item is being downloaded or is waiting to be downloaded.
         public var isRunning: Bool
-        /// The error of the last download in this process, or `nil`.
+        /// The error from the last download in this process, or `nil` if there was no error.
         public var error: CacheError?
 
         /// Whether all bytes are stored.
@@ -63,7 +63,7 @@ public struct DownloadSet: Sendable, Identifiable {
 }
 
 extension DownloadSet {
-    /// Returns the sets in the catalog, by name.
+    /// Returns the sets that the records of the catalog form. The records must be sorted by the name of their set.
     static func sets(of records: [DownloadRecord], _ item: (DownloadRecord) -> Item) -> [DownloadSet] {
         var sets: [DownloadSet] = []
         for record in records {
@@ -79,7 +79,7 @@ extension DownloadSet.Item {
     ///
     /// - Parameters:
     ///   - record: The record in the catalog.
-    ///   - failure: The error of the last download in this process, if it failed.
+    ///   - failure: The error from the last download in this process, if it failed.
     ///   - state: The state of the download that is running or has just ended.
     init(_ record: DownloadRecord, _ failure: CacheError? = nil, _ state: PreloadState? = nil) {
         self.init(
@@ -87,10 +87,10 @@ extension DownloadSet.Item {
             storedByteCount: record.storedBytes, length: record.length, isRunning: false, error: failure)
         guard let state else { return }
         isRunning = !state.phase.isFinal
-        // A caller that waited for the end may read the item before the error is recorded.
+        // A caller that waited for the end of the download may read the item before the error is recorded.
         if let cause = state.error as? CacheError { error = cause }
         length = length ?? state.targetByteCount
-        // After the end, only the catalog is used, because bytes may have been removed since.
+        // After the download has ended, only the catalog is used, because bytes may have been removed since.
         if isRunning { storedByteCount = max(storedByteCount, state.storedByteCount) }
     }
 }

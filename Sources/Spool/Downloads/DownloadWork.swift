@@ -17,8 +17,8 @@ final class DownloadWork: CacheWork {
         var conditions: PreloadConditions?
     }
 
-    /// The number of concurrent downloads. With only one, the first resource is stored completely even if there is not
-    /// enough space for two.
+    /// The maximum number of concurrent downloads. With a limit of one, the first resource is stored completely even if
+    /// there is not enough space for two.
     private static let maximumConcurrentDownloads = 1
 
     private let state = Mutex(State())

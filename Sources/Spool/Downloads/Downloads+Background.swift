@@ -26,9 +26,9 @@ extension Downloads {
     ///   - session: The session.
     ///   - chunkSize: The maximum size of a transfer, in bytes, rounded down to a multiple of 64 KiB. If a transfer is
     ///     cancelled, its bytes are fetched again. The default is 8 MiB.
-    ///   - maximumTransfers: The maximum number of transfers that the session has at the same time. The default is 64.
-    /// - Returns: The stored bytes, the number of started transfers, and the reasons why the other transfers were not
-    ///   started.
+    ///   - maximumTransfers: The maximum number of concurrent transfers in the session. The default is 64.
+    /// - Returns: The number of stored bytes, the number of started transfers, and the reasons why the other transfers
+    ///   were not started.
     /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
     ///   written. `CancellationError` if the task is cancelled. Started transfers then continue.
     @discardableResult
@@ -41,14 +41,14 @@ extension Downloads {
         }
     }
 
-    /// Takes the downloads back from a background session of the system when the app is active. Also call this method
-    /// at launch.
+    /// Takes the downloads back from a background session of the system. Call this method at launch, and when the app
+    /// becomes active.
     ///
     /// Transfers that have not finished are cancelled. A received file is stored if its response is exactly the
     /// requested range of the stored version, and is otherwise discarded. The cache's own downloads then resume with
     /// the missing ranges, as with ``resume(_:)``.
     ///
-    /// - Returns: The stored bytes, and the reasons for discarded files.
+    /// - Returns: The number of stored bytes, and the reasons why files were discarded.
     /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
     ///   written. `CancellationError` if the task is cancelled. Received files then stay in the session.
     @discardableResult

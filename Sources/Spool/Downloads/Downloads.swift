@@ -23,7 +23,7 @@ import Synchronization
 ///
 /// Like a ``Preloader``, this type downloads a playlist as a single file. The methods may be called from any task.
 public struct Downloads: Sendable {
-    /// The default set.
+    /// The name of the default set.
     public static let standardSet = "downloads"
 
     let cache: MediaCache
@@ -52,7 +52,7 @@ public struct Downloads: Sendable {
         try await add([source], to: set, remembersQuery: remembersQuery)[0]
     }
 
-    /// Adds several media files at once: all are recorded, or none. See
+    /// Adds several media files to a set at once. Either all of them are recorded, or none. See
     /// ``add(_:to:remembersQuery:)-(MediaSource,_,_)``.
     @discardableResult
     public func add(
@@ -75,7 +75,7 @@ public struct Downloads: Sendable {
 
     /// Resumes incomplete downloads. Call it when the app starts and when the network returns.
     ///
-    /// - Parameter set: The set; `nil` for all.
+    /// - Parameter set: The name of the set; `nil` for all sets.
     /// - Returns: The running downloads. Items whose source must be added again are not included; see
     ///   ``DownloadSet/Item/url``.
     /// - Throws: `CacheError`: `.storage`, `.closed`.
@@ -102,7 +102,7 @@ public struct Downloads: Sendable {
         }
     }
 
-    /// Returns all sets by name, with their items, stored parts and missing items.
+    /// Returns all sets, sorted by name, with their items, stored parts and missing items.
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     public func sets() async throws -> [DownloadSet] { try await sets(nil) }
@@ -136,8 +136,8 @@ public struct Downloads: Sendable {
         try await remove(cache.key(for: source), from: set)
     }
 
-    /// Whether downloads are paused. Setting it to true ends running requests, which resume later with the missing
-    /// ranges.
+    /// Whether downloads are paused. Setting this property to true ends running requests, which resume later with the
+    /// missing ranges.
     public var isPaused: Bool {
         get { work.isPaused }
         nonmutating set { work.isPaused = newValue }
@@ -184,7 +184,7 @@ extension MediaCache {
 }
 
 extension MediaSource {
-    /// Returns the URL with which the download can resume, if it may be recorded.
+    /// Returns the URL with which the download can resume. Returns `nil` if the URL must not be recorded.
     fileprivate func addressToRemember(withQuery: Bool) -> URL? {
         guard !isResolved, headerFields.isEmpty else { return nil }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }

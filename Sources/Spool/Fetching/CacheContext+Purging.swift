@@ -36,7 +36,7 @@ extension CacheContext {
         return (removed, failures)
     }
 
-    /// Returns the records that a selection includes, with the parts of its streams.
+    /// Returns the records that a selection includes, with the parts of the selected streams.
     private func records(in selection: PurgeSelection) async throws -> [StoredResourceRecord] {
         let store = try await opening.directory()
         // A resource whose first bytes have just been received has no record yet.

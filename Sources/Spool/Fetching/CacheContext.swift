@@ -9,7 +9,7 @@ final class CacheContext: Sendable {
     let opening: StoreOpening
     let coordinator: OriginCoordinator
     let events: EventHub
-    /// The newest requests, waits and evictions.
+    /// The log of the most recent requests, waits and evictions.
     let traffic = TrafficLog()
     /// The instruments that record events, if there are any.
     let instruments: CacheInstruments
@@ -90,7 +90,7 @@ final class CacheContext: Sendable {
     var store: Store { get async throws { try await opening.store } }
 
     /// Returns the number of bytes beyond a reader's position that may be stored, so that the windows of several
-    /// readers fit into a small capacity. `nil` if the capacity is unlimited.
+    /// readers fit into a small capacity. Returns `nil` if the capacity is unlimited.
     func window(in store: Store) -> Int64? {
         store.capacity.map { max($0 / 4, min(1 << 20, configuration.memoryLimit / 4)) }
     }

@@ -9,7 +9,7 @@ enum ContentTypes {
         type.map { isWebPage($0) || isXML($0) || name(of: $0) == "text/plain" } ?? false
     }
 
-    /// Returns whether a response is a document instead of media, and is therefore not stored.
+    /// Returns whether a response is a document rather than media, and is therefore not stored.
     ///
     /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for an ambiguous type.
     static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
@@ -17,8 +17,8 @@ enum ContentTypes {
         return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
     }
 
-    /// Returns whether a response may replace one of type `previous`. A page that is received instead of media is not a
-    /// new version of the media, but a login page or an error.
+    /// Returns whether a response may replace a stored response with the type `previous`. A page that is received
+    /// instead of media is not a new version of the media, but a login page or an error.
     ///
     /// - Parameter start: The first bytes, if the type is ambiguous.
     static func isPlausible(
@@ -43,7 +43,7 @@ enum ContentTypes {
         ["application/xml", "text/xml", "application/problem+xml"].contains(name(of: type))
     }
 
-    /// Returns whether the bytes start with the signature of a container or of audio frames, or are a playlist or
+    /// Returns whether the bytes start with the signature of a container or of audio frames, or of a playlist or
     /// subtitles.
     static func isMedia(_ start: some Collection<UInt8>) -> Bool {
         let bytes = Array(start.prefix(16))

@@ -22,7 +22,7 @@ struct CurrentVersion {
         /// incomplete and can't be completed, because then the whole resource has to be requested.
         var mayBeConfirmed = true
 
-        /// Returns header fields with the conditions, and with the range to request.
+        /// Returns header fields with the preconditions and the range to request added.
         ///
         /// - Parameters:
         ///   - lower: The offset of the first byte.
@@ -81,7 +81,7 @@ struct CurrentVersion {
         scheduler.feedingGeneration.map { !$0.resourceVersion.validator.canConfirm } ?? false
     }
 
-    /// Replaces the version `previous` with another one, or with none. Readers of `previous` continue to read it.
+    /// Replaces the version `previous` with another version, or with none. Readers of `previous` continue to read it.
     ///
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
@@ -130,7 +130,7 @@ struct CurrentVersion {
         cacheability.freshness = cacheability.freshness(updating: resource.freshness.current)
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
-        // A 304 has no body, so only its type is checked.
+        // A 304 response has no body, so only its type is checked.
         let type = version.contentType
         if !resource.context.storesAnyResponse,
             !ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: known.contentType)

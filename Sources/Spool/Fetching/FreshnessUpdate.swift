@@ -7,8 +7,8 @@ import SpoolStorage
 struct FreshnessUpdate {
     let resource: OpenResource
 
-    /// Applies the header fields of a response to `HEAD`. If they belong to another version, the stored version has to
-    /// be validated before its next use (RFC 9111 §4.3.5).
+    /// Applies the header fields of a response to a `HEAD` request. If they belong to another version, the stored
+    /// version has to be validated before its next use (RFC 9111 §4.3.5).
     ///
     /// - Parameters:
     ///   - credentials: The credentials of the source, with which the response was requested.

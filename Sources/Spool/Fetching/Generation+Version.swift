@@ -21,7 +21,7 @@ extension Generation {
         return version.length == nil && !version.validator.canConfirm && version.acceptsRanges != true
     }
 
-    /// Additional values from the last response; `nil` if they are unknown.
+    /// The freshness and related values from the last response; `nil` if they are unknown.
     var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
 
     /// Applies the values of a response. Values that are `nil` stay unchanged.

@@ -25,7 +25,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// After a cache has been closed, its storage may be used by the next cache in the same directory, but by no other
     /// cache.
     public var byteStore: (any ByteStore)?
-    /// Whether stored media may be used without a request to the origin.
+    /// The policy that decides whether stored media may be used without a request to the origin.
     public var freshness = FreshnessPolicy.immutable
     /// The policy that decides which URLs identify the same resource.
     public var keyPolicy = CacheKeyPolicy.url
@@ -33,11 +33,12 @@ public struct MediaCacheConfiguration: Sendable {
     public var readAhead = ReadAheadPolicy()
     /// The policy for retrying failed requests.
     public var retry = RetryPolicy()
-    /// The number of concurrent requests to one origin. The default is 8.
+    /// The maximum number of concurrent requests to one origin. The default is 8.
     ///
-    /// Requests that back-pressure pauses do not count, and neither do up to 64 long responses without ranges. Such a
-    /// response has no known end, or contains more bytes than `ReadAheadPolicy.maximumRequestSize`, and its origin does
-    /// not support range requests. An endless stream would otherwise keep its connection from other readers.
+    /// Requests that are paused by back-pressure do not count toward this limit. Up to 64 long responses without ranges
+    /// do not count either. Such a response has no known end, or contains more bytes than
+    /// `ReadAheadPolicy.maximumRequestSize`, and its origin does not support range requests. An endless stream would
+    /// otherwise keep its connection from other readers.
     public var maximumConnectionsPerOrigin = 8
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that the disk can't store. The
     /// default is 16 MiB, and the minimum is 1 MiB.
@@ -55,8 +56,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// checked when the cache is opened, and every ten seconds. On iOS, macOS and visionOS, it is the space offered by
     /// the system for content that can be fetched again (`volumeAvailableCapacityForOpportunisticUsage`).
     public var minimumFreeSpace: Int64?
-    /// The time for which unplayed media stays in the cache, even if there is free space. The default, `nil`, evicts
-    /// nothing by age.
+    /// The time after which unplayed media is evicted, even if there is free space. By default, this is `nil`, and
+    /// media is not evicted by age.
     ///
     /// The maximum is 10,000 years. Pinned media is never evicted by age.
     ///
@@ -72,7 +73,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// front of a site. This setting requires ``FreshnessPolicy/http``.
     package var storesEveryStatus = false
     /// Whether a temporary error from the origin (5xx, 429) is returned immediately instead of being retried. Use it
-    /// for a proxy, whose clients retry. A response that has started is still continued after an error.
+    /// for a proxy, whose clients retry. A response that has already started is still resumed after an error.
     package var forwardsErrors = false
     /// The receivers of counts and of intervals for Instruments.
     public var instruments: [CacheInstrument] = []
@@ -82,7 +83,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// Creates the default configuration.
     public init() {}
 
-    /// The free space to leave, with the platform's default; `nil` for the store's default.
+    /// The free space to leave on the volume, in bytes, including the platform's default; `nil` for the store's
+    /// default.
     var freeSpaceToLeave: Int64? {
         #if canImport(Darwin)
         minimumFreeSpace
@@ -91,9 +93,9 @@ public struct MediaCacheConfiguration: Sendable {
         #endif
     }
 
-    /// Checks every value.
+    /// Checks all values of the configuration.
     ///
-    /// - Throws: `CacheError` with code `.invalidArgument`, naming the value.
+    /// - Throws: `CacheError` with code `.invalidArgument`, whose message names the invalid value.
     func validate() throws {
         func check(_ isPossible: Bool, _ name: String, _ value: some Any, _ demand: String) throws {
             guard isPossible else {

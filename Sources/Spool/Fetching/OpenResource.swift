@@ -43,7 +43,7 @@ final class OpenResource: Sendable {
     let context: CacheContext
     let scheduler: Scheduler
     let serving: ServingRecord
-    /// The signal of changes to ``observableState``.
+    /// The signal for changes to ``observableState``.
     let changes = ChangeSignal()
     private let state = Mutex(State())
     let freshness: VersionFreshness
@@ -100,7 +100,7 @@ final class OpenResource: Sendable {
     }
 
     func send(_ kind: CacheEvent.Kind) {
-        // This is done before the event is sent, because its receiver may read the state immediately.
+        // The state is updated before the event is sent, because the receiver of the event may read it immediately.
         switch kind {
         case .retrying(_, let cause):
             state.withLock { state in
@@ -157,7 +157,7 @@ final class OpenResource: Sendable {
     }
 
     /// Opens the stored version. Tries a second time after a storage error, because the disk may have been busy, or no
-    /// file descriptor was free.
+    /// file descriptor may have been free.
     private func openStored(_ credentials: SourceCredentials) async throws -> Lease? {
         do {
             return try await variants.lease(for: credentials)
@@ -166,7 +166,7 @@ final class OpenResource: Sendable {
         }
     }
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     /// The time for which new readers share a resource whose stored version could not be opened. For later readers, the
     /// version is opened again, in another resource.
@@ -245,8 +245,8 @@ final class OpenResource: Sendable {
             })
     }
 
-    /// Returns the number of a reader or transfer, which is unique in the cache. It has at most 52 bits, which JSON
-    /// numbers can represent exactly.
+    /// Returns a number for a reader or transfer that is unique in the cache. The number has at most 52 bits, so that
+    /// JSON can represent it exactly.
     private func number(_ number: Int) -> Int { Int(usage.number) << 20 | number & 0xF_FFFF }
 
     /// The stored ranges of the current version, and its length.
@@ -259,8 +259,8 @@ final class OpenResource: Sendable {
 
     // MARK: - Responses and bytes
 
-    /// Returns the content information that the first response contains. `nil` if `pull`, which requests the response,
-    /// has returned without one.
+    /// Returns the content information that the first response contains. Returns `nil` if `pull`, which requests the
+    /// response, has ended without a response.
     func described(by pull: @escaping @Sendable () async -> Void) async -> ContentInformation? {
         await headerWaiters.wait(on: context.executor.executor(for: .playback), for: pull) { self.contentInformation }
     }
@@ -271,8 +271,8 @@ final class OpenResource: Sendable {
         if let information = contentInformation { headerWaiters.resume(with: information) }
     }
 
-    /// The number of times that another version was received soon after the previous one. It is stored with the
-    /// version, until another response confirms that version.
+    /// The number of times that another version was received soon after the previous one. The number is stored with the
+    /// current version until another response confirms this version.
     var versionChanges: Int { state.withLock { $0.versionChanges } }
 
     /// Whether the origin's servers seem to have different versions, or send a different validator with each response.
@@ -286,14 +286,14 @@ final class OpenResource: Sendable {
         state.withLock { $0.versionChanges = isSoon ? $0.versionChanges + 1 : 0 }
     }
 
-    /// The time after which another version is a change, rather than a disagreement among the origin's servers, in
-    /// seconds.
+    /// The time in seconds after which another version counts as a change, rather than as a disagreement among the
+    /// origin's servers.
     private static let disagreementTime: Int64 = 600
 
     /// Makes the next request omit its range, because the previous one may have failed because of it.
     func omitRangeOnce() { state.withLock { $0.omitsRange = true } }
 
-    /// Returns whether to omit the range of a request. The next request has its range again.
+    /// Returns whether to omit the range of a request. The next request contains its range again.
     func takeRangeOmission() -> Bool {
         state.withLock { state in
             defer { state.omitsRange = false }
@@ -349,7 +349,7 @@ final class OpenResource: Sendable {
     }
 
     /// Records a failure to read bytes that counted as stored. The store reports the bytes that it has discarded. Other
-    /// bytes of the range that are not stored count as missing from now on.
+    /// bytes in the range that are not stored count as missing from now on.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.storedRanges.contains(range) { return }
         state.withLock { $0.isComplete = false }
@@ -408,7 +408,7 @@ final class OpenResource: Sendable {
 
     var closedError: CacheError { CacheError(.closed, "\(redactedURL): the cache is closed", key: key) }
 
-    /// Waits for transfers that are nearly done, cancels the rest, and waits for all to end.
+    /// Waits for transfers that are nearly done, cancels the others, and waits until all have ended.
     ///
     /// - Parameters:
     ///   - limit: The maximum time for transfers that are nearly done.
@@ -452,7 +452,7 @@ extension OpenResource: GenerationUser {
 }
 
 extension CacheError {
-    /// Creates an error for a failure of the store while it opened a resource.
+    /// Creates an error for a failure of the store to open a resource.
     fileprivate init(_ error: any Error, reading redactedURL: String) {
         self = error as? CacheError ?? CacheError(.storage, "\(redactedURL): \(error)", underlying: error)
     }

@@ -4,11 +4,11 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// The open resources of a cache. There is one for each identity, which all readers share.
+/// The open resources of a cache. There is one resource for each identity, and all readers share it.
 ///
-/// A resource stays here from its first opening until it has closed completely. If it is opened again while it is
-/// closing, it is reopened. Every caller tries to reopen it until one of them has finished, so that no caller receives
-/// a resource that is still closing.
+/// A resource stays in this collection from its first opening until it has closed completely. If it is opened again
+/// while it is closing, it is reopened. Every caller tries to reopen it until one of them has finished, so that no
+/// caller receives a resource that is still closing.
 final class OpenResources: Sendable {
     /// The identity of an open resource.
     ///
@@ -18,7 +18,7 @@ final class OpenResources: Sendable {
         var key: CacheKey
         var fields: [String] = []
         var resolver: UUID?
-        /// The identifier of a resource that serves a single request, or `nil` for one that requests share.
+        /// The identifier of a resource that serves a single request, or `nil` if several requests share the resource.
         private(set) var request: UUID?
         /// The number of resources that were opened while an expired one was still open; see
         /// ``OpenResource/isExpired``.
@@ -79,8 +79,8 @@ final class OpenResources: Sendable {
 
     /// Returns the identity under which the resource of `identity` is opened now.
     ///
-    /// It differs if the open resource has expired. New readers then share another resource, and open readers keep the
-    /// expired one.
+    /// The result differs from `identity` if the open resource has expired. New readers then share another resource,
+    /// and open readers keep the expired one.
     func current(_ identity: Identity) -> Identity {
         state.withLock { state in
             var current = identity
@@ -93,13 +93,14 @@ final class OpenResources: Sendable {
         }
     }
 
-    /// Returns the resource, and creates it if it is not open. The caller releases it with ``release(_:)``. Returns
-    /// `nil` after all resources have been closed.
+    /// Returns the resource with an identity, and creates it if it is not open. The caller releases it with
+    /// ``release(_:)``. Returns `nil` after all resources have been closed.
     func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
         acquire(identity, orAnyBut: nil, make: make)?.resource
     }
 
-    /// Returns the resource. If it is not open, returns the oldest open one of the same key that is not in `passed`.
+    /// Returns the resource with an identity. If it is not open, returns the oldest open resource with the same key
+    /// whose identity is not in `passed`.
     func acquire(
         _ identity: Identity, orAnyBut passed: Set<Identity>?, make: () -> OpenResource
     ) -> (identity: Identity, resource: OpenResource)? {
@@ -124,7 +125,7 @@ final class OpenResources: Sendable {
             return ((identity, resource), nil)
         }
         if let (identity, resource) = found, let closing {
-            // This is not called under the lock, because the scheduler takes its own lock.
+            // The resource is reopened without holding the lock, because the scheduler takes its own lock.
             beforeReopening()
             resource.scheduler.reopen()
             state.withLock { state in
@@ -189,7 +190,7 @@ final class OpenResources: Sendable {
     /// The number of resources that are open or closing.
     var count: Int { state.withLock { $0.entries.count } }
 
-    /// Closes all resources, and waits until they have closed. No more resources are opened.
+    /// Closes all resources, and waits until they have closed. Afterwards, no resource can be opened.
     func closeAll() async {
         let resources = state.withLock { state in
             state.isClosed = true

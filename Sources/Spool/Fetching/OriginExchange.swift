@@ -17,7 +17,7 @@ struct OriginExchange: Sendable {
         var request: UpstreamRequest
         /// The source's header fields, without those that the engine adds.
         let fields: HTTPFields
-        /// The number of the credentials.
+        /// The number that identifies the credentials.
         var number: Int
         let origin: OriginState
     }
@@ -32,7 +32,7 @@ struct OriginExchange: Sendable {
 
     // MARK: - Steps
 
-    /// Resolves the source.
+    /// Resolves the source, and returns the request with its credentials.
     ///
     /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors from the
     ///   resolver.
@@ -121,7 +121,7 @@ struct OriginExchange: Sendable {
     /// Returns the error to report for a request that failed without a response.
     ///
     /// - Parameter place: The URL, and the range if there is one.
-    /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it belongs to another type.
+    /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it has another type.
     func reported(_ error: any Error, at place: String) -> any Error {
         switch error {
         case let error as UpstreamError:

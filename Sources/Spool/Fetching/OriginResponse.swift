@@ -4,14 +4,14 @@ package import HTTPTypes
 package import SpoolStorage
 import Synchronization
 
-/// The final response from an origin that sent no media, such as a 404 with its page. It is sent to the clients that
-/// caused it.
+/// The final response from an origin if it does not contain media, such as a 404 with an error page. It is forwarded to
+/// the clients whose requests caused it.
 package struct OriginResponse: CacheErrorDetail {
     /// The status.
     package var status: Int
     /// The end-to-end fields, without `Set-Cookie`, because all clients that wait for the same bytes receive them.
     package var fields: HTTPFields
-    /// The URL that responded, after redirects.
+    /// The URL of the response, after redirects.
     package var url: URL
     /// The received part of the body, up to 64 KiB.
     package var body = Data()
@@ -58,7 +58,7 @@ extension CacheError {
 }
 
 extension OriginResponse {
-    /// The maximum number of bytes to read from a body, and the maximum time for it.
+    /// The maximum number of bytes to read from a body, and the maximum time to read them.
     private static let limit = (bytes: 64 << 10, time: Duration.seconds(2))
     /// The maximum time for the body of a redirect. Clients do not need the body, and some origins never send it.
     private static let redirectTime = Duration.milliseconds(500)
@@ -117,7 +117,7 @@ private final class LongBody: Sendable {
     }
 
     func take(for other: MediaSource) -> (UpstreamBody, HTTPFields)? {
-        // The response may be personal.
+        // The response may contain personal data.
         guard other.requestsAlike(source) else { return nil }
         return release().map { ($0, cookies) }
     }

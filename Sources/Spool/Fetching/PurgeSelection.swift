@@ -4,7 +4,7 @@ import SpoolStorage
 
 /// A selection of stored resources to remove.
 package enum PurgeSelection: Sendable, Hashable {
-    /// All resources whose URL starts with this text. The text has a scheme, a host and a path.
+    /// All resources whose URL starts with this text. The text consists of a scheme, a host and a path.
     case prefix(String)
     /// All resources to which their origin assigned this tag, in `Surrogate-Key` or `Cache-Tag`.
     case tag(String)
@@ -34,13 +34,13 @@ package enum PurgeSelection: Sendable, Hashable {
         self = .tag(text)
     }
 
-    /// Returns whether a URL, without its query, is below the prefix. `false` for a tag.
+    /// Returns whether a URL, without its query, is below the prefix. Returns `false` for a tag.
     package func includes(url: String) -> Bool {
         guard case .prefix(let prefix) = self else { return false }
         return Self.normalized(url).hasPrefix(prefix)
     }
 
-    /// Whether a stored resource is below the prefix, or has the tag.
+    /// Returns whether a stored resource is below the prefix, or has the tag.
     func includes(_ record: StoredResourceRecord) -> Bool {
         switch self {
         case .prefix: return includes(url: record.url)
@@ -62,7 +62,7 @@ package enum PurgeSelection: Sendable, Hashable {
         return origin + (end == url.endIndex ? "/" : url[end...])
     }
 
-    /// Returns the tags of a response. `Surrogate-Key` separates them by spaces, and `Cache-Tag` by commas.
+    /// Returns the tags of a response. Tags are separated by spaces in `Surrogate-Key`, and by commas in `Cache-Tag`.
     private static func tags(in fields: HTTPFields) -> Set<String> {
         var tags: Set<String> = []
         for field in fields {

@@ -6,7 +6,8 @@ struct RateMeter {
 
     init(now: Duration) { mark = now }
 
-    /// Excludes the time up to `now`. It was spent on storing bytes or waiting for permission, and not on the network.
+    /// Excludes the time up to `now`. This time was spent on storing bytes or waiting for permission, and not on the
+    /// network.
     mutating func resume(at now: Duration) { mark = now }
 
     /// Records a chunk that was received at `now`. Returns a sample for every 256 KiB or quarter of a second.

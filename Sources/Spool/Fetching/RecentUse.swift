@@ -1,7 +1,7 @@
 import Synchronization
 
-/// A filter for uses that change nothing, which are repeated uses of the most recently used resource within the same
-/// second. The order of uses and their times, in whole seconds, stay correct.
+/// A filter that ignores repeated uses of the most recently used resource within the same second, because they change
+/// nothing. The order of uses and their times, in whole seconds, stay correct.
 ///
 /// Thousands of concurrent readers only read one word here instead of taking the locks of the store.
 struct RecentUse: ~Copyable, Sendable {

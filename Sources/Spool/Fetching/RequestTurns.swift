@@ -16,8 +16,8 @@ final class RequestTurns: Sendable {
     final class Turn: Sendable {
         private let turns: RequestTurns
         private let number: Int
-        /// Whether a transfer that a cancelled request started is still in progress. This request may receive its
-        /// response.
+        /// Whether a transfer that a cancelled request started is still in progress. The request with this turn may
+        /// receive the response to that transfer.
         let joinsTransfer: Bool
 
         fileprivate init(_ number: Int, of turns: RequestTurns, joinsTransfer: Bool) {

@@ -17,7 +17,7 @@ struct ResourceReaders {
     /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
-    ///   - opening: The number of the player's opening.
+    ///   - opening: The number of the opening of the resource by the player.
     ///   - demand: The request directives of the client.
     ///   - fixedUse: How the reader may use the stored version, or `nil` to decide by freshness.
     ///   - ahead: The size of the first read-ahead.
@@ -27,7 +27,7 @@ struct ResourceReaders {
         demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
         resource.usage.recordUse()
-        // This is done first, so that nothing is requested while a player of another resource waits.
+        // The preload is recorded first, so that nothing is requested while a player of another resource is waiting.
         if priority == .preload { resource.preloadBegins() }
         var part: (version: Generation, canBeCompleted: Bool)?
         while true {
@@ -57,8 +57,8 @@ struct ResourceReaders {
         if reader.priority == .preload { resource.preloadEnds() }
     }
 
-    /// Returns the version if all of `range` is stored and may be used without a request to the origin. Otherwise
-    /// returns `nil`.
+    /// Returns a lease on the version if all of `range` is stored and may be used without a request to the origin.
+    /// Otherwise returns `nil`.
     ///
     /// This is for a reader that needs only these bytes, and therefore need not be opened.
     func leaseIfStored(_ range: Range<Int64>, opening: Int) -> Lease? {
@@ -132,8 +132,8 @@ struct ResourceReaders {
 
     /// Returns whether a reader that has read all bytes before `position` is at the end of the resource.
     ///
-    /// The bytes at `position` and beyond may have been requested ahead of the reader. If the origin had none and did
-    /// not send the length, `position` is the length.
+    /// The bytes at `position` and beyond may have been requested ahead of the reader. If the origin had no such bytes
+    /// and did not send the length, `position` is the length.
     private func isEnd(_ error: CacheError, at position: Int64) -> Bool {
         guard error.code == .unsatisfiableRange, let generation = scheduler.recordEnd(at: position) else {
             return false

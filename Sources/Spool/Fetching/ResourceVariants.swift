@@ -6,8 +6,9 @@ import Synchronization
 /// The variants of one resource: the responses of its origin to requests with different header fields.
 ///
 /// Under ``FreshnessPolicy/http``, an origin may send different bytes depending on the credentials (RFC 9111 §3.5) and
-/// on the fields that `Vary` lists (§4.1). The first stored variant has the resource's key. The keys of the others are
-/// derived from it, and ``StoredFreshness/variantOf`` contains the keys from which they were derived.
+/// on the fields that `Vary` lists (§4.1). The first stored variant has the resource's key. The keys of the other
+/// variants are derived from this key, and ``StoredFreshness/variantOf`` contains the keys from which they were
+/// derived.
 struct ResourceVariants {
     let resource: OpenResource
 
@@ -25,10 +26,10 @@ struct ResourceVariants {
         for credentials: SourceCredentials, requestedWith fields: HTTPFields
     ) async throws -> (key: CacheKey, of: [CacheKey]) {
         let everyone = credentials.source.key(by: context.configuration.keyPolicy)
-        // If a source resolves its credentials, its key could not contain them before.
+        // If a resolver supplies the credentials, the key was derived without them.
         let own = credentials.source.resolver == nil ? key : key.with(credentialsIn: fields)
         let store = try await context.store
-        // A variant that is being started has the key, too, and will replace the stored one.
+        // A variant that is being started also has this key, and will replace the stored variant.
         var description = store.openDescription(of: own)
         if description == nil { description = try await store.lease(own, user: nil)?.generation.description }
         guard let description, let freshness = StoredFreshness(encoded: description.fields),
@@ -43,12 +44,12 @@ struct ResourceVariants {
         return try await resource.unlessClosed { try await credentials.resolved().request.headerFields }
     }
 
-    /// Returns whether the stored version can be opened only when the source's resolver has returned.
+    /// Returns whether the stored version can be opened only after the source's resolver has returned.
     func waitsForResolver(of credentials: SourceCredentials) -> Bool {
         context.configuration.freshness == .http && credentials.source.isResolved && !resource.isLoaded
     }
 
-    /// Returns a lease on the stored variant. `nil` if nothing is stored.
+    /// Returns a lease on the stored variant, or `nil` if no variant is stored.
     func lease(for credentials: SourceCredentials) async throws -> Lease? {
         if let separate = resource.separate {
             guard let version = separate.beside else { return nil }
@@ -108,8 +109,8 @@ struct ResourceVariants {
                 resource.send(.notCached(cause: error))
             }
             resource.usage.setStorageKey(key)
-            // Requests with other fields receive the same bytes. Both resources fill one version. Otherwise one would
-            // replace the other while it is read.
+            // Requests with other fields receive the same bytes, so both resources fill one version. Otherwise, one
+            // version would replace the other while it is read.
             let version = ResourceVersion(encoded: description.version)
             if isKept, let version, version.validator.isStrong,
                 let lease = store.leaseOpen(

@@ -21,7 +21,7 @@ struct ResponseEvaluation {
     /// Whether the origin has rejected the range of an earlier form of the request.
     let rejectsRanges: Bool
     let cacheability: ResponseCacheability
-    /// The openings that were waiting when the request was sent; see ``VersionFreshness/openingsOfRequest``.
+    /// The number of openings that were waiting when the request was sent; see ``VersionFreshness/openingsOfRequest``.
     let openings: Int?
     /// The source's header fields with which the response was requested.
     let fields: HTTPFields
@@ -31,7 +31,7 @@ struct ResponseEvaluation {
 
     /// The result of the evaluation for the transfer that requested the response.
     enum Verdict {
-        /// Bytes of the body are stored. The body starts at `offset`.
+        /// Bytes of the body have to be stored. The first value is the offset at which the body starts.
         case store(from: Int64, ResponseBody)
         /// The bytes can't be used, but the same bytes may be requested again immediately.
         case restart
@@ -65,7 +65,7 @@ struct ResponseEvaluation {
             if case .refuse(let refusal) = decision, case .retry = refusal.kind { return .refuse(refusal) }
             return .restart
         }
-        // This is done before a reader can use the version.
+        // The cookies are recorded before a reader can use the version.
         if context.configuration.storesEveryStatus {
             resource.lastResponse.recordCookies(
                 of: head, for: start.credentials.source, at: context.clock.elapsed())

@@ -16,7 +16,7 @@ final class CacheCore: Sendable {
     private struct Users {
         /// The number of caches that were neither closed nor released. 0 is final.
         var count = 1
-        /// Whether any of them was closed, instead of only released.
+        /// Whether any of the caches was closed rather than only released.
         var mustClose = false
     }
 
@@ -33,7 +33,7 @@ final class CacheCore: Sendable {
 
     /// Removes a cache that was closed or released.
     ///
-    /// - Returns: Whether the directory is to be closed, because no cache uses it, and at least one of them was closed.
+    /// - Returns: Whether the directory has to be closed: no cache uses it anymore, and at least one cache was closed.
     @discardableResult func leave(closing: Bool) -> Bool {
         users.withLock { users in
             users.count -= 1
@@ -72,7 +72,7 @@ final class CacheCore: Sendable {
 
 /// The caches of this process, by directory.
 ///
-/// The lock on a directory would also exclude a second cache of the same process. SwiftUI, for example, creates a view
+/// The lock on a directory would also exclude a second cache in the same process. SwiftUI, for example, creates a view
 /// or model repeatedly, and with it a cache. Such a cache therefore joins the first one.
 final class SharedCaches: Sendable {
     /// The caches of the process.
@@ -86,7 +86,8 @@ final class SharedCaches: Sendable {
 
     /// Returns the core of the cache that is open in a directory, or a new one.
     ///
-    /// - Parameter make: A function that creates a core. The core does not open the directory if there is an error.
+    /// - Parameter make: A function that creates a core. If its argument is an error, the core does not open the
+    ///   directory.
     func core(
         for directory: URL, upstream: any Upstream, configuration: MediaCacheConfiguration,
         make: (CacheError?) -> CacheCore
@@ -140,7 +141,7 @@ extension MediaCacheConfiguration {
     }
 }
 
-/// Work on behalf of a cache that ends with it, such as downloads.
+/// Work for a cache that ends when the cache is closed, such as downloads.
 protocol CacheWork: AnyObject, Sendable {
     /// Cancels the work.
     func close()

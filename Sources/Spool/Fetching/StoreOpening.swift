@@ -12,7 +12,8 @@ import Synchronization
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store
-        /// The store before the directory could be written; `nil` if there was none. Open resources may still use it.
+        /// The store that was used until the directory could be written; `nil` if there was none. Open resources may
+        /// still use it.
         var previous: Store?
         /// The reason why the directory can't be used.
         var failure: CacheError?
@@ -40,7 +41,7 @@ final class StoreOpening: Sendable {
         case opening(Task<Opened, any Error>)
         /// The store is open. → reopening, closed
         case open(Opened)
-        /// The directory is opened again for writing. Players use the previous store meanwhile. → open
+        /// The directory is opened again for writing. In the meantime, players use the previous store. → open
         case reopening(Opened, Task<Opened, Never>)
         case closed
     }
@@ -104,7 +105,7 @@ final class StoreOpening: Sendable {
         }
     }
 
-    /// Starts to open the store, unless this was done before.
+    /// Starts to open the store, unless it is open or being opened.
     func begin() { _ = try? started() }  // After a close, there is nothing to open.
 
     /// Prevents further openings. Returns the stores to be closed.

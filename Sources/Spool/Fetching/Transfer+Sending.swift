@@ -3,7 +3,7 @@ import SpoolScheduling
 
 /// The sending of a transfer's request, which may be repeated once. It does not evaluate the bytes of responses.
 extension Transfer {
-    /// A response, and the form of the request to which it was received.
+    /// A response, and the form of the request for which it was received.
     struct Sent {
         var request: UpstreamRequest
         var response: UpstreamResponse

@@ -47,7 +47,7 @@ extension Transfer {
             self.firstStoredOffset = firstStoredOffset
         }
 
-        /// Returns the offset of the first byte to store of a body from `offset` to `end`.
+        /// Returns the offset of the first byte to store from a body that extends from `offset` to `end`.
         ///
         /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored
         ///   bytes. Bytes are stored from there or from the start of a block. `nil` if the response starts another
@@ -59,7 +59,7 @@ extension Transfer {
 
         /// Evaluates a received piece of `count` bytes. No byte at or past `limit` is needed.
         ///
-        /// Bytes past the limit are lost, so no more bytes are stored after that, even if the limit moves.
+        /// Bytes past the limit are lost, so no more bytes are stored after that, even if the limit increases.
         mutating func chunk(count: Int, limit: Int64) -> ChunkAction {
             let start = position
             let bound = min(limit, end ?? Block.offsetLimit, Block.offsetLimit)

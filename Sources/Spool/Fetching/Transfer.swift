@@ -97,7 +97,7 @@ struct Transfer {
         var response = sent.response
         record.responded(response.head.status.code)
         if response.head.status == .partialContent, request.headerFields[.range] != nil {
-            // An origin that sends parts does not reject ranges with 404, so no missing resource is requested again.
+            // An origin that sends parts does not reject ranges with 404, so a missing resource is not requested again.
             origin.note(.status(404), succeedsWithoutRange: false)
         }
         connection.resume()
@@ -147,7 +147,7 @@ struct Transfer {
             if length == 0, resource.generation == nil, requestsWithoutRange(request) { return .restart }
             return try await unsatisfiable(length, response)
         case .refuse(let refusal):
-            // The response is a 416 that can't be true, a part whose position is unknown, or a part with status 200.
+            // The response is a 416 that can't be correct, a part whose position is unknown, or a part with status 200.
             let isUnusablePart = refusal.kind == .malformed && [200, 206, 416].contains(refusal.status)
             // A part that states a range other than the requested one is an error that affects only this request. A
             // part with the length of the whole resource shows that the origin ignores ranges.
@@ -161,7 +161,7 @@ struct Transfer {
         }
     }
 
-    /// Reads the start of the body if the headers do not show whether it is media. The body still contains it.
+    /// Reads the start of the body if the headers do not show whether it is media. The bytes stay in the body.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
         // A live response may be silent for a long time, even though its headers are needed. An error in XML is not
@@ -248,8 +248,8 @@ struct Transfer {
         return scheduler.requestsWholeResource(evenAfterPart: evenAfterPart)
     }
 
-    /// Returns whether a 416 may belong to a version other than the current one, which was not known when the request
-    /// was sent.
+    /// Returns whether a 416 response may belong to a version other than the current one, which was not known when the
+    /// request was sent.
     private func appliesToAnyVersion(_ request: UpstreamRequest) -> Bool {
         request.headerFields[.ifRange] == nil && resource.generation?.resourceVersion.validator.ifRangeText != nil
     }

@@ -50,8 +50,8 @@ final class VersionFreshness: Sendable {
 
     // MARK: - Use
 
-    /// The number of openings to which a request that is sent now applies. `nil` for all openings before its response,
-    /// because all requests come from one user.
+    /// The number of openings to which a request that is sent now applies. `nil` if it applies to all openings before
+    /// its response, because all requests come from one user.
     ///
     /// An opening for another request may use the response only if the response is fresh (RFC 9111 §4).
     var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
@@ -66,10 +66,10 @@ final class VersionFreshness: Sendable {
         }
     }
 
-    /// Decides how the current version may be used now.
+    /// Returns how the current version may be used now.
     ///
     /// - Parameters:
-    ///   - opening: The number of the player's opening.
+    ///   - opening: The number of the opening of the resource by the player.
     ///   - demand: The request directives of the client.
     ///   - start: The first byte to use. A live stream has to be received again only if this is byte 0.
     func use(_ opening: Int, _ demand: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {

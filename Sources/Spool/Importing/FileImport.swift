@@ -8,24 +8,25 @@ extension MediaCache {
     /// Imports a file as a complete resource, as if its origin had sent it.
     ///
     /// Use this method for a system download, or for a copy from another device. The file is read twice, is not
-    /// changed, and is not needed afterwards. By default, the origin's response headers are requested. The length in
-    /// these headers must match the file's length, and so must a hash (`Repr-Digest`, `Digest`, `Content-MD5`). The
-    /// headers also supply validator, type and freshness, so that later versions from the origin are recognized. Stored
-    /// bytes that are equal are not written again.
+    /// changed, and is not needed afterwards. By default, the origin's response headers are requested. The length and
+    /// any hash in these headers (`Repr-Digest`, `Digest`, `Content-MD5`) must match the file. The headers also supply
+    /// the validator, the type and the freshness, so that later versions from the origin are recognized. Equal bytes
+    /// that are already stored are not written again.
     ///
     /// If the task is cancelled, the bytes that were imported remain in the cache, and a later import continues.
     ///
     /// - Parameters:
     ///   - file: A regular file.
     ///   - source: The source of the media in the file.
-    ///   - verify: Whether a request is sent to the origin. Otherwise, the file is not verified, and its type is
-    ///     unknown.
+    ///   - verify: Whether the file is verified by a request to the origin. If `false`, no request is sent, and the
+    ///     type of the file is unknown.
     ///   - replaceExisting: Whether different stored bytes are removed first.
     /// - Returns: The verification of the file.
     /// - Throws: `CacheError`, or `CancellationError`.
-    ///   - `.invalidArgument` if the origin has another file, or different bytes are stored
+    ///   - `.invalidArgument` if the origin has another file, or if different bytes are stored and `replaceExisting` is
+    ///     `false`
     ///   - `.capacityExceeded` if there is too little space
-    ///   - `.originUnavailable` and `.originErrorStatus` if no request can be sent to the origin
+    ///   - `.originUnavailable` if the origin can't be reached, and `.originErrorStatus` if it responds with an error
     ///   - `.incomplete` if some bytes could not be stored
     ///   - `.storage`, including if the file can't be read or changes during the import
     ///   - `.closed`
@@ -212,7 +213,7 @@ extension FileHashes {
     }
 }
 
-/// An imported file in the state in which it was opened. All operations block.
+/// A file to import, in the state in which it was opened. All operations block.
 final class ImportedFile: Sendable {
     private let file: any StoredFile
     private let path: String

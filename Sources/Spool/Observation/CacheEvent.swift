@@ -1,13 +1,14 @@
 public import SpoolStorage
 
-/// An event of a resource or of the whole cache, for apps that show or log it; see ``MediaCache/events()``.
+/// An event of a resource or of the whole cache, for apps that show or log events; see ``MediaCache/events()``.
 public struct CacheEvent: Sendable {
     /// The kind of event. More kinds may be added, so use a default case.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
     public enum Kind: Sendable {
-        /// A request for this byte range was sent; a `nil` upper bound means the end.
+        /// A request for this byte range was sent. If the upper bound is `nil`, the range extends to the end of the
+        /// resource.
         case requested(lower: Int64, upper: Int64?)
         /// The bytes in this range were stored and are readable.
         case stored(Range<Int64>)
@@ -34,13 +35,13 @@ public struct CacheEvent: Sendable {
         /// The cache directory can't be used, for this reason. Media plays without being stored. Stored bytes are used
         /// only if another process has the directory open.
         case cacheUnavailable(cause: CacheError)
-        /// A problem with the directory at opening, and how it was handled.
+        /// A problem with the directory was found at opening. The text describes it, and how it was handled.
         case warning(String)
     }
 
-    /// The resource; `nil` for an event of the whole cache.
+    /// The cache key of the resource; `nil` for an event of the whole cache.
     public var key: CacheKey?
-    /// The scheme, host and path of the resource; the path of the directory for an event of the whole cache.
+    /// The scheme, host and path of the resource's URL. For an event of the whole cache, the path of the directory.
     public var redactedURL: String
     /// The kind of event.
     public var kind: Kind
@@ -71,7 +72,7 @@ package struct CacheActivity: Sendable {
         /// The offsets of the first requested byte and of the next byte to receive.
         package var start: Int64
         package var position: Int64
-        /// The end; `nil` for the end of the origin's response.
+        /// The end of the requested range; `nil` for the end of the origin's response.
         package var end: Int64?
     }
 
@@ -79,7 +80,7 @@ package struct CacheActivity: Sendable {
     package struct ActiveReader: Sendable, Hashable {
         /// A number that identifies the reader while the cache is open.
         package var id: Int
-        /// The key of the bytes that it reads.
+        /// The key of the bytes that the reader reads.
         package var key: CacheKey
         /// The offset of the next byte to read.
         package var position: Int64
@@ -89,11 +90,11 @@ package struct CacheActivity: Sendable {
 
     /// The counts of events that do not occur for every chunk.
     package struct Counts: Sendable, Hashable {
-        /// The number of evictions of a resource or a part of one.
+        /// The number of evictions of resources or of parts of resources.
         package var evictions = 0
         /// The number of evicted bytes.
         package var evictedBytes: Int64 = 0
-        /// The number of failed and repeated attempts.
+        /// The number of failed requests that are retried.
         package var retries = 0
         /// The number of reader errors, by ``SpoolStorage/CacheError/Code-swift.struct``.
         package var errors: [CacheError.Code: Int] = [:]
@@ -105,7 +106,7 @@ package struct CacheActivity: Sendable {
     package var openReaders: [ActiveReader] = []
     /// The current requests, by URL and offset.
     package var transfers: [RunningTransfer] = []
-    /// The counts.
+    /// The counts of events.
     package var counts = Counts()
 }
 

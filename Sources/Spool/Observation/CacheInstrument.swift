@@ -2,8 +2,8 @@ import SpoolScheduling
 
 /// A receiver of a cache's events as they happen, for monitoring or profiling.
 ///
-/// `metrics` counts events for swift-metrics, with the package trait `Metrics`. `signposts` shows events in Xcode's
-/// Instruments, on Apple platforms.
+/// `metrics` counts events for swift-metrics, and requires the package trait `Metrics`. On Apple platforms, `signposts`
+/// shows events in Xcode's Instruments.
 ///
 /// ```swift
 /// configuration.instruments = [.metrics()]
@@ -38,7 +38,8 @@ struct CacheInstruments: Sendable {
 
 /// An event for a cache's instruments.
 enum InstrumentEvent: Sendable {
-    /// A request to an origin: the number of its resource in the cache, and its own number within that resource.
+    /// The identity of a request to an origin: the number of its resource in the cache, and its own number within that
+    /// resource.
     struct TransferName: Hashable, Sendable {
         var resource: UInt32
         var id: TransferID

@@ -3,7 +3,7 @@ import Logging
 import SpoolStorage
 import Synchronization
 
-/// The distribution of each event to every listener and to the log. Without listeners, it has almost no overhead.
+/// An object that passes each event to every listener and to the log. Without listeners, it has almost no overhead.
 final class EventHub: Sendable {
     private struct State {
         var listeners: [Int: Listener] = [:]
@@ -159,7 +159,7 @@ final class EventQueue: Sendable {
     /// Ends the queue. The waiting events are still delivered.
     func finish() { signal.finish() }
 
-    /// Returns the next event; `nil` at the end, and if the task is cancelled.
+    /// Returns the next event; `nil` after the last event, and if the task is cancelled.
     func next() async -> CacheEvent? {
         while true {
             let version = signal.version

@@ -20,7 +20,7 @@ public struct ResourceState: Sendable, Equatable {
     /// The number of stored bytes.
     public var storedByteCount: Int64 { storedRanges.byteCount }
 
-    /// The stored share, from 0 to 1; `nil` while the length is unknown.
+    /// The stored fraction, from 0 to 1; `nil` while the length is unknown.
     public var fractionCompleted: Double? {
         length.map { $0 > 0 ? min(Double(storedByteCount) / Double($0), 1) : 1 }
     }
@@ -35,7 +35,7 @@ public struct ResourceState: Sendable, Equatable {
     }
 }
 
-/// The bytes received and delivered since a cache was created or a resource was opened, to show the savings.
+/// The counts of bytes received and delivered since a cache was created or a resource was opened, to show the savings.
 public struct TransferStatistics: Sendable, Hashable {
     /// The number of body bytes received from origins.
     public var bytesFromOrigin: Int64 = 0

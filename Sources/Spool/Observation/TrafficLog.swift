@@ -3,14 +3,14 @@ package import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// The newest requests to origins and waits of readers, for pages that show why playback was slow.
+/// A log of the most recent requests to origins and waits of readers, for pages that show why playback was slow.
 ///
-/// It does not record reads of stored bytes. The lock is used only by transfers, by readers that had to wait, and by
-/// evictions, and not for each chunk. The log may be used from any thread.
+/// The log does not record reads of stored bytes. Its lock is used only by transfers, by readers that had to wait, and
+/// by evictions, and not for each chunk. The log may be used from any thread.
 package final class TrafficLog: Sendable {
     /// The maximum number of entries of each kind.
     package static let limit = 1000
-    /// The shortest wait of a reader that is recorded, in seconds.
+    /// The minimum duration of a wait that is recorded, in seconds.
     package static let shortestWait = 0.25
     /// The maximum number of resources whose evicted ranges are recorded.
     private static let evictedKeyLimit = 256
@@ -60,7 +60,8 @@ package final class TrafficLog: Sendable {
         state.withLock { state in state.waits.append(make(state.waits.nextID)) }
     }
 
-    /// Records ranges of a resource that were evicted. A range that ends at `Int64.max` means all of the resource.
+    /// Records evicted ranges of a resource. A range that ends at `Int64.max` means that all of the resource was
+    /// evicted.
     func recordEvicted(_ ranges: ByteRangeSet, of key: CacheKey) {
         state.withLock { state in
             for range in ranges.prefix(Self.evictedRangeLimit) {
@@ -131,7 +132,7 @@ package struct OriginRequestRecord: Sendable {
     package var end: Int64?
     /// The number of received bytes of the body.
     package var byteCount: Int64
-    /// The status of the response, or `nil` before there is one.
+    /// The status of the response, or `nil` before the response is received.
     package var status: Int?
     package var date: Date
     /// The time until the first byte of the body, in seconds, or `nil` before that byte.
@@ -161,7 +162,7 @@ package struct ReaderWait: Sendable {
     package var cause: Cause
 }
 
-/// A range of a resource that was evicted. It ends at `Int64.max` if all of the resource was evicted.
+/// An evicted range of a resource. It ends at `Int64.max` if all of the resource was evicted.
 package struct EvictedRange: Sendable, Hashable {
     package var key: CacheKey
     package var range: Range<Int64>
@@ -229,7 +230,7 @@ final class RunningRequest: Sendable {
     }
 }
 
-/// The newest items of a sequence, with numbers that start at 1.
+/// The most recent items of a sequence, with numbers that start at 1.
 package struct RecentItems<Element: Sendable>: Sendable {
     private let limit: Int
     private var items: [Element] = []
@@ -238,7 +239,7 @@ package struct RecentItems<Element: Sendable>: Sendable {
 
     package init(limit: Int) { self.limit = limit }
 
-    /// The number of the oldest item, or of the next one if there are none.
+    /// The number of the oldest item, or of the next item if there are none.
     package var firstID: Int { nextID - min(items.count, limit) }
 
     package mutating func append(_ item: Element) {

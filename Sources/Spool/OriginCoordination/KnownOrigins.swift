@@ -19,7 +19,7 @@ struct KnownOrigins: Sendable {
     private var entries: [String: Entry] = [:]
     private var useCount: UInt64 = 0
 
-    /// Returns the origin, which is created if it is not known.
+    /// Returns the origin with a name, and creates it if it is not known.
     ///
     /// - Parameters:
     ///   - now: The elapsed time.
@@ -76,7 +76,7 @@ struct KnownOrigins: Sendable {
 
     /// Returns whether players of one origin and preloads of another share a bottleneck, as far as is known.
     ///
-    /// They share one if they need a common origin, or if the players receive bytes at least half as fast as from the
+    /// They share one if both need the same origin, or if the players receive bytes at least half as fast as from the
     /// fastest origin. In the second case, the link of this machine is probably saturated.
     func sharesBottleneck(_ players: String, _ preloads: String) -> Bool {
         if !names(neededBy: players).isDisjoint(with: names(neededBy: preloads)) { return true }

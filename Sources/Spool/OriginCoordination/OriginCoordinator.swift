@@ -65,7 +65,7 @@ final class OriginCoordinator: Sendable {
         return state.withLock { $0.origins.losses(of: name, at: now) }
     }
 
-    /// Returns whether a player waits for bytes from an origin that the resource at `url` needs.
+    /// Returns whether a player is waiting for bytes from an origin that the resource at `url` needs.
     func isPlayerWaiting(for url: URL) -> Bool {
         state.withLock { state in
             state.yielding.isPlayerWaiting
@@ -75,7 +75,7 @@ final class OriginCoordinator: Sendable {
         }
     }
 
-    /// Whether a player waits for bytes from any origin.
+    /// Whether a player is waiting for bytes from any origin.
     var isPlayerWaiting: Bool { state.withLock { $0.yielding.isPlayerWaiting } }
 
     /// Returns the decision on the preloads of a holder while players wait.
@@ -83,12 +83,12 @@ final class OriginCoordinator: Sendable {
         state.withLock { $0.yielding.permission(of: ObjectIdentifier(holder)) }
     }
 
-    /// Records that the players of a resource of an origin wait for bytes, or that none of them waits anymore.
+    /// Records that players of a resource from an origin are waiting for bytes, or that they no longer wait.
     func playbackWaits(_ isWaiting: Bool, at origin: String) {
         change { yielding, now in yielding.note(isWaiting: isWaiting, at: origin, now: now) }
     }
 
-    /// Records that `holder` preloads resources of an origin. `changed` is called now, and whenever
+    /// Records that `holder` preloads resources from an origin. `changed` is called now, and whenever
     /// ``preloadPermission(of:)`` changes.
     func beginPreloading(_ holder: AnyObject, of origin: String, changed: @escaping @Sendable () -> Void) {
         let holder = ObjectIdentifier(holder)

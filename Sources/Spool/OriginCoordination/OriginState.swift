@@ -8,10 +8,10 @@ import Synchronization
 /// A wait for a connection ends when it is cancelled, or if no connection is returned for too long. Players are served
 /// before preloads, and otherwise in the order of their requests.
 ///
-/// A long response without ranges occupies its connection until its reader closes, and an endless or slow one may never
-/// release it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
+/// A long response without ranges occupies its connection until its reader closes, and an endless or slow response may
+/// never release it. Up to ``streamLimit`` such responses therefore do not count toward the connection limit.
 final class OriginState: Sendable {
-    /// The maximum number of long or slow responses that do not count toward the connection limit. Additional ones
+    /// The maximum number of long or slow responses that do not count toward the connection limit. Additional responses
     /// count.
     static let streamLimit = 64
     /// The time after which a response counts as slow, if a player is waiting and no connection is returned in the
@@ -78,8 +78,8 @@ final class OriginState: Sendable {
     /// Records that the origin has responded.
     func found() { state.withLock { $0.loss = nil } }
 
-    /// Returns the reason why the last request failed. It is `nil` two minutes after that request, or after the time of
-    /// ``rest(until:)`` if that is later.
+    /// Returns the reason why the last request failed. Returns `nil` two minutes after that request, or after the time
+    /// of ``rest(until:)`` if that is later.
     func loss(at now: Duration) -> OriginFailure? {
         state.withLock { state in
             state.loss.flatMap { max($0.at + .seconds(120), state.retryAfterDeadline) > now ? $0.kind : nil }

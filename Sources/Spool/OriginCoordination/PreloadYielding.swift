@@ -14,7 +14,7 @@ import SpoolScheduling
 struct PreloadYielding: Sendable {
     /// The time for which no player must have waited before preloads continue.
     static let quietTime = Duration.seconds(1)
-    /// The longest time for which a preload is held without interruption.
+    /// The maximum time for which a preload is held without interruption.
     static let waitLimit = Duration.seconds(10)
     /// The time for which a preload continues even though a player with the same bottleneck is waiting.
     static let share = Duration.seconds(2)
@@ -91,7 +91,7 @@ struct PreloadYielding: Sendable {
     /// Whether there are preloads.
     var hasPreloads: Bool { !preloads.isEmpty }
 
-    /// Whether a player waits for bytes from any origin.
+    /// Whether a player is waiting for bytes from any origin.
     var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
 
     /// Returns the decision on the preloads of a holder.
@@ -99,7 +99,7 @@ struct PreloadYielding: Sendable {
         preloads.first { $0.holder == holder }?.phase.permission ?? .free
     }
 
-    /// Records that the number of resources of an origin whose players wait has increased or decreased by one.
+    /// Records that the number of resources from an origin whose players are waiting has increased or decreased by one.
     ///
     /// - Returns: Whether a ``review(at:among:)`` is needed now.
     mutating func note(isWaiting: Bool, at origin: String, now: Duration) -> Bool {

@@ -1,10 +1,11 @@
 import HTTPRanges
 import HTTPTypes
 
-/// The rule for a request that may have failed only because of its form. It is sent once more in a simpler form.
+/// The rule for a request that may have failed only because of its form. Such a request is sent once more in a simpler
+/// form.
 ///
 /// Some origins reject every request with `Range` or `If-None-Match`, even though they serve the same resource without
-/// it. The rule does not send requests.
+/// these fields. The rule does not send requests itself.
 struct SimplerRequest {
     /// The failure of a request.
     enum Failure: Hashable, Sendable {
@@ -32,7 +33,7 @@ struct SimplerRequest {
     /// handled elsewhere.
     private static let statuses: Set<Int> = [400, 404, 405, 500, 501]
 
-    /// Returns the header fields of the simpler request. `nil` if there is none.
+    /// Returns the header fields of the simpler request. Returns `nil` if there is none.
     ///
     /// The result is also `nil` if the origin has failed in the same way without a range, because the range was then
     /// not the reason.

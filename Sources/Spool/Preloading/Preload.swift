@@ -14,7 +14,7 @@ public final class Preload: Sendable {
     public let source: MediaSource
     /// The amount to preload.
     public let amount: PreloadAmount
-    /// The priority.
+    /// The priority of the preload.
     public let priority: PreloadPriority
     /// The checks for a download that must stay stored; `nil` for a preload that may be evicted.
     let keeping: PreloadKeeping?
@@ -130,7 +130,7 @@ public struct PreloadAmount: Sendable, Hashable {
     /// The bytes that a player needs to start: the container's headers, its index at any position, and about the first
     /// second of media.
     ///
-    /// The supported formats are MPEG-4 and QuickTime, including fragmented files; MP3, FLAC, WAVE, AIFF, CAF, Ogg,
+    /// The supported formats are MPEG-4 and QuickTime (including fragmented files), MP3, FLAC, WAVE, AIFF, CAF, Ogg,
     /// Matroska and WebM. For other formats, the amount is 256 KiB at the start and 64 KiB at the end. The maximum is
     /// 64 MiB.
     public static let startup = PreloadAmount(kind: .startup)
@@ -202,10 +202,10 @@ public struct PreloadState: Sendable {
     public internal(set) var storedByteCount: Int64 = 0
     /// The number of bytes to preload; `nil` while it is unknown, because the container has to be examined first.
     public internal(set) var targetByteCount: Int64?
-    /// The reason for a failure.
+    /// The error, if the preload failed.
     public internal(set) var error: (any Error)?
 
-    /// The stored share, from 0 to 1; `nil` while the number of bytes to preload is unknown.
+    /// The stored fraction, from 0 to 1; `nil` while the number of bytes to preload is unknown.
     public var fractionCompleted: Double? {
         targetByteCount.map { $0 > 0 ? min(Double(storedByteCount) / Double($0), 1) : 1 }
     }

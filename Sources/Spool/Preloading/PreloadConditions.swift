@@ -29,8 +29,8 @@ public struct PreloadConditions: Sendable, Hashable {
 }
 
 extension Preloader {
-    /// The conditions under which preloads pause. The default is ``PreloadConditions/standard``; with `nil`, they are
-    /// never paused because of the network or the power mode.
+    /// The conditions under which preloads pause. The default is ``PreloadConditions/standard``. If it is `nil`,
+    /// preloads never pause because of the network or the power mode.
     public var conditions: PreloadConditions? {
         get { work.conditions }
         set { work.conditions = newValue }

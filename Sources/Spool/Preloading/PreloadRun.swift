@@ -30,7 +30,7 @@ final class PreloadRun {
 
     /// Preloads the bytes. Tries up to three times if the resource changes, or if received bytes are not stored.
     ///
-    /// - Throws: The errors of ``MediaReader/next()``. `CacheError` with code `.capacityExceeded` if the cache could
+    /// - Throws: The errors from ``MediaReader/next()``. `CacheError` with code `.capacityExceeded` if the cache could
     ///   never store the bytes, or `.incomplete` if received bytes were not stored.
     func run(_ amount: PreloadAmount) async throws {
         for attempt in 1... {
@@ -133,7 +133,7 @@ final class PreloadRun {
                 note(stored, wanted())
             }
         }
-        // Without a length, the received bytes are all bytes.
+        // If the length is unknown, the received bytes count as all bytes to preload.
         note(stored, length == nil ? stored : wanted())
     }
 

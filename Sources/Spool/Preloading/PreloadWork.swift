@@ -162,10 +162,10 @@ struct PreloadQueue<Item> {
     /// - Parameter lineCount: The number of priorities, of which 0 is the last.
     init(lineCount: Int) { lines = Array(repeating: Line(), count: max(1, lineCount)) }
 
-    /// Appends an item at the end of a priority.
+    /// Adds an item after the other items with the same priority.
     mutating func append(_ item: Item, in line: Int) { lines[line].items.append(item) }
 
-    /// Puts an item back at the front of a priority.
+    /// Puts an item back before the other items with the same priority.
     mutating func putBack(_ item: Item, in line: Int) {
         if lines[line].first > 0 {
             lines[line].first -= 1

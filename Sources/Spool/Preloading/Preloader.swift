@@ -20,14 +20,14 @@ public final class Preloader: Sendable {
     ///
     /// - Parameters:
     ///   - cache: The cache.
-    ///   - maximumConcurrentDownloads: The number of concurrent preloads; at least 1. The configuration of the cache
-    ///     limits the requests to an origin.
+    ///   - maximumConcurrentDownloads: The maximum number of concurrent preloads; at least 1. The configuration of the
+    ///     cache limits the requests to an origin.
     public init(_ cache: MediaCache, maximumConcurrentDownloads: Int = 4) {
         work = PreloadWork(cache, maximumConcurrentDownloads: max(1, maximumConcurrentDownloads))
     }
 
-    /// Whether preloads are paused. Setting it to `true` stops running preloads, which continue later with the missing
-    /// ranges.
+    /// Whether preloads are paused. Setting this property to `true` stops running preloads, which continue later with
+    /// the missing ranges.
     ///
     /// Use this property if the app needs the bandwidth. On Apple platforms, ``conditions`` also pauses preloads
     /// depending on the system's state, by default in Low Data Mode.
@@ -36,7 +36,7 @@ public final class Preloader: Sendable {
         set { work.pause(newValue, because: .asked) }
     }
 
-    /// Adds a source.
+    /// Adds a preload of a source to the queue, and returns it.
     @discardableResult
     public func add(
         _ source: MediaSource, _ amount: PreloadAmount = .startup, priority: PreloadPriority = .normal

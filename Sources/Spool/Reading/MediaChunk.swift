@@ -38,7 +38,8 @@ public struct MediaChunk: Sendable {
         try data.withUnsafeBytes(body)
     }
 
-    /// The bytes as a part of a file, which can be sent without passing through memory. `nil` if they are in memory.
+    /// The bytes as a part of a file, which can be sent without passing through memory. `nil` if the bytes are in
+    /// memory.
     ///
     /// The part does not change while this chunk or the slice exists.
     package var slice: MediaSlice? {
@@ -53,12 +54,12 @@ public struct MediaChunk: Sendable {
         }
     }
 
-    /// The byte range, half-open.
+    /// The half-open range of the bytes in the resource.
     package var range: Range<Int64> { offset..<offset + Int64(count) }
 }
 
 extension MediaChunk {
-    /// Creates a chunk of the bytes of a range. `nil` if they are not in memory.
+    /// Creates a chunk of the bytes in a range. Returns `nil` if these bytes are not in memory.
     ///
     /// - Parameter asSlice: Whether the bytes may stay in their file.
     init?(inMemory range: Range<Int64>, of lease: Lease, asSlice: Bool) {
@@ -72,7 +73,7 @@ extension MediaChunk {
         }
     }
 
-    /// Reads the bytes of a range, which blocks.
+    /// Creates a chunk by reading the bytes in a range. This call blocks.
     ///
     /// - Parameter asSlice: Whether the bytes may stay in their file.
     /// - Throws: `MissingBytes` if they are no longer stored; `CacheError` if the disk fails.

@@ -3,7 +3,7 @@
 @nonexhaustive
 #endif
 public enum MediaRange: Sendable, Hashable {
-    /// From an offset to the end of the resource.
+    /// The bytes from an offset to the end of the resource.
     case from(Int64)
     /// The part of a half-open range that is within the resource.
     case bytes(Range<Int64>)
@@ -15,8 +15,8 @@ public enum MediaRange: Sendable, Hashable {
 }
 
 extension MediaRange {
-    /// Returns the start of the range, and its end unless it depends on the length. `nil` if the start depends on the
-    /// length.
+    /// Returns the start of the range, and its end unless the end depends on the length. Returns `nil` if the start
+    /// depends on the length.
     ///
     /// - Parameter offset: The offset of the last seek, from which the range is read instead.
     func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {

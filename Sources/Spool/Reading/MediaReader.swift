@@ -12,10 +12,10 @@ import Synchronization
 /// for try await chunk in media.reader(in: 1_000_000...) { try await out.write(chunk.data) }
 /// ```
 ///
-/// A reader is pull-based. If no chunk is requested, at most the read-ahead window is fetched beyond the last one. A
-/// reader does not store bytes itself, and two readers of the same missing range share one transfer. One task or thread
-/// at a time may pull. ``cancel()`` and ``seek(to:)`` may be called from any thread. A reader ends when it is released,
-/// and received bytes stay in the cache.
+/// A reader is pull-based. If no chunk is requested, at most the read-ahead window is fetched beyond the last chunk. A
+/// reader does not store bytes itself, and two readers of the same missing range share one transfer. Only one task or
+/// thread at a time may request chunks. ``cancel()`` and ``seek(to:)`` may be called from any thread. A reader ends
+/// when it is released, and received bytes stay in the cache.
 public final class MediaReader: AsyncSequence, Sendable {
     /// A piece of the resource.
     public typealias Element = MediaChunk
@@ -48,7 +48,7 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     private var media: MediaResource { opening.media }
 
-    /// Returns the next chunk. `nil` at the end of the range, and after ``cancel()``.
+    /// Returns the next chunk. Returns `nil` at the end of the range, and after ``cancel()``.
     ///
     /// Stored bytes that are in memory are returned immediately, on the calling thread.
     ///
@@ -79,23 +79,25 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Continues at another offset of the resource. The next chunk starts there, and the end of the range does not
     /// change.
     ///
-    /// A reader that has reached its end or an error also continues, but a cancelled one does not. A pull that is
-    /// waiting then waits for the new offset. A transfer that only the previous position needed is cancelled.
+    /// A reader that has reached its end or an error also continues, but a cancelled reader does not. A waiting call to
+    /// ``next()`` then waits for the bytes at the new offset. A transfer that only the previous position needed is
+    /// cancelled.
     ///
-    /// - Parameter offset: The offset in bytes. If it is past the end of the resource, the next pull throws.
+    /// - Parameter offset: The offset in bytes. If it is past the end of the resource, the next call to ``next()``
+    ///   throws an error.
     public func seek(to offset: Int64) {
         phase.seek(to: offset)
         waits.end()
     }
 
-    /// Ends the reader. A pull that waits returns `nil`. Stored bytes stay, and the transfers of other readers
-    /// continue.
+    /// Ends the reader. A waiting call to ``next()`` returns `nil`. Stored bytes stay, and the transfers of other
+    /// readers continue.
     public func cancel() {
         phase.cancel()
         waits.end()
     }
 
-    /// Iterates over the remaining chunks.
+    /// Returns an iterator over the remaining chunks.
     public func makeAsyncIterator() -> Iterator { Iterator(reader: self) }
 
     /// The iterator over the chunks.
@@ -115,7 +117,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// The media that the reader uses: its own resource if it needs one, otherwise the shared one.
+    /// The media that the reader uses: its own resource if it needs one, otherwise the shared resource.
     package var mediaInUse: MediaResource {
         if case .open(let reader) = phase.current { reader.own ?? media } else { media }
     }
@@ -152,7 +154,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         return storedChunk(limit)
     }
 
-    /// Opens the reader if the resource is open. If that throws, the slower path throws the same error again.
+    /// Opens the reader if the resource is open. If opening throws an error, the slower path throws the same error
+    /// again.
     private func openNow(_ asked: Int64?, in resource: OpenResource) -> OpenReader? {
         guard resource.isLoaded, let bounds = opening.range.bounds(from: asked),
             let reader = try? opening.open(bounds, asked: asked, in: resource),  // The slower path throws it again.
@@ -187,7 +190,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 
     /// Records that the reader has taken a chunk. Returns `false` if the reader has left its position and does not need
-    /// it.
+    /// the chunk.
     private func take(_ chunk: MediaChunk, as reader: OpenReader) -> Bool {
         guard phase.take(reader, upTo: chunk.range.upperBound) else { return false }
         recordServed(chunk.range, by: reader.resource)
@@ -221,8 +224,8 @@ public final class MediaReader: AsyncSequence, Sendable {
                     phase.setFree(reader, until: freeUntil, in: lease)
                     if take(chunk, as: reader) { return chunk }
                 } catch is MissingBytes {
-                    // The bytes were evicted or found damaged meanwhile. The scheduler is notified, and requests them
-                    // again.
+                    // The bytes were evicted or found damaged in the meantime. The scheduler is notified, and requests
+                    // them again.
                     reader.resource.missing(range, of: lease.generation)
                 } catch let error as CacheError where error.isStorageError {
                     // The file or its checksums can't be read now. The stored bytes stay.
@@ -233,7 +236,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return nil
     }
 
-    /// Returns the open reader. `nil` if it has ended.
+    /// Returns the open reader. Returns `nil` if the reader has ended.
     private func open() async throws -> OpenReader? {
         while true {
             let turn = waits.turn
@@ -324,7 +327,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                 }
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && !opening.isForHeaders {
-            // No byte has that offset, and no transfer has requested bytes there.
+            // There is no byte at that offset, and no transfer has requested bytes there.
             return try await media.response(demand: opening.demand)
         }
         throw CancellationError()
@@ -332,12 +335,12 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     // MARK: - Blocking
 
-    /// Reads bytes into a buffer, and blocks the calling thread until there are some.
+    /// Reads bytes into a buffer, and blocks the calling thread until bytes are available.
     ///
     /// This method is for the read callback of a decoder or demuxer (libavformat's `read_packet`, libmpv's `read_fn`).
     /// An offset other than the end of the last read is a ``seek(to:)``. Call it from one thread at a time: a thread of
-    /// the decoder or your own. Never call it in a Swift task, an actor or on the main thread, which it would block.
-    /// ``cancel()`` from another thread and closing the cache end the wait immediately.
+    /// the decoder or your own. Never call it in a Swift task, in an actor or on the main thread, because it would
+    /// block them. ``cancel()`` from another thread and closing the cache end the wait immediately.
     ///
     /// ```swift
     /// let count = try reader.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: size), at: position)
@@ -346,7 +349,8 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// - Parameters:
     ///   - buffer: The buffer for the bytes. It is not written to after the call.
     ///   - offset: The offset of the first byte in the resource.
-    /// - Returns: The number of bytes. 0 for an empty buffer, and at or past the end of the range or of the resource.
+    /// - Returns: The number of bytes read. It is 0 for an empty buffer, and at or past the end of the range or of the
+    ///   resource.
     /// - Throws: `CancellationError` if the reader is cancelled. Also throws the errors of ``next()``, except for an
     ///   offset past the end.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {

@@ -9,8 +9,8 @@ extension MediaResource {
     /// With ``FreshnessPolicy/http``, this is the variant that the source receives. The source's resolver is called for
     /// the credentials.
     ///
-    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`. The errors from the source's
-    ///   resolver.
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`. Errors from the source's resolver
+    ///   are also thrown.
     public func storedResource() async throws -> StoredResource? {
         try await store.resource(variantKey).map { StoredResource($0) }
     }
@@ -19,13 +19,13 @@ extension MediaResource {
     @discardableResult
     package func remove() async throws -> Bool { try await openResource.context.remove(key) }
 
-    /// Copies the resource into a file if it is complete. Every byte is checked against its checksum.
+    /// Copies the resource into a file if it is complete. Every block is checked against its checksum.
     ///
-    /// The file is either complete or absent. An existing file is replaced. With ``FreshnessPolicy/http``, this is the
-    /// variant that the source receives. The source's resolver is called for the credentials.
+    /// The file is either complete or absent. An existing file is replaced. With ``FreshnessPolicy/http``, the variant
+    /// that the source receives is copied. The source's resolver is called for the credentials.
     ///
-    /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. The
-    ///   errors from the source's resolver.
+    /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. Errors
+    ///   from the source's resolver are also thrown.
     public func export(to file: URL) async throws { try await store.export(variantKey, to: file) }
 
     /// Passes the bytes of the resource to `write` if it is complete; see ``export(to:)``.

@@ -2,7 +2,7 @@ public import HTTPTypes
 
 extension MediaResource {
     /// Returns a stream of this resource's future events, such as stored ranges, completion, eviction or failure. It is
-    /// like ``MediaCache/events()``, for this resource alone.
+    /// like the stream from ``MediaCache/events()``, but contains the events of this resource only.
     ///
     /// For the current state, see the first value of ``states``. The stream keeps the resource open until it is
     /// released.
@@ -15,11 +15,11 @@ extension MediaResource {
     private func next(of queue: EventQueue) async -> CacheEvent? { await queue.next() }
 
     /// Returns the header fields of the stored response, as later responses have updated them. They do not include
-    /// cookies, credentials or fields that describe the transport. `nil` if nothing is stored. No request is sent to
-    /// the origin.
+    /// cookies, credentials or fields that describe the transport. Returns `nil` if nothing is stored. No request is
+    /// sent to the origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`. Under ``FreshnessPolicy/http``, also the errors
-    ///   of the source's resolver.
+    ///   from the source's resolver.
     public func storedHeaderFields() async throws -> HTTPFields? {
         let resource = try await opened()
         return resource.generation.map { resource.headers.response(of: $0).fields }

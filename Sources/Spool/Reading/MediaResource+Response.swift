@@ -10,8 +10,8 @@ package typealias FreshnessDemand = RequestDirectives
 
 extension MediaResource {
     /// Returns the response headers of the current version. If nothing is stored, or if the stored version has to be
-    /// validated, the origin sends them. The first block is then requested, but this method does not wait for its
-    /// bytes.
+    /// validated, the headers are requested from the origin. The first block is then requested, but this method does
+    /// not wait for its bytes.
     ///
     /// - Throws: The errors of ``MediaReader/response()``.
     package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
@@ -39,7 +39,7 @@ extension MediaResource {
     /// Asks the origin to confirm the version that other requests are reading, without requesting its bytes.
     ///
     /// - Returns: The response that confirms the version, and the resource that receives its bytes. `nil` if there is
-    ///   no such version, or if the origin sends another one.
+    ///   no such version, or if the origin sends another version.
     /// - Throws: The errors of ``MediaReader/response()``.
     package func confirmed(
         _ demand: FreshnessDemand, priority: Priority
@@ -51,7 +51,7 @@ extension MediaResource {
         guard let version = response.version, let generation = beside.resource?.generation,
             generation.identifier == version
         else { return nil }
-        // The fields of a 304 also apply to the stored response (RFC 9111 §4.3.4).
+        // The fields of a 304 response also apply to the stored response (RFC 9111 §4.3.4).
         if !demand.noStore, let freshness = resource?.freshness.current {
             beside.resource?.version.adopt(freshness, of: generation)
         }
@@ -132,8 +132,8 @@ extension MediaResource {
         await FreshnessUpdate(resource: try await opened()).limitUse(until: moment)
     }
 
-    /// Applies the header fields of a response to `HEAD`. If they belong to another version, the stored version has to
-    /// be validated before its next use (RFC 9111 §4.3.5).
+    /// Applies the header fields of a response to a `HEAD` request. If they belong to another version, the stored
+    /// version has to be validated before its next use (RFC 9111 §4.3.5).
     ///
     /// - Parameters:
     ///   - url: The URL of the response.

@@ -17,7 +17,7 @@ extension MediaResource {
     /// Returns all of `range` as a slice of the open version, if this version may be used without a request. The method
     /// does not access the disk.
     ///
-    /// - Returns: `nil` if a reader is needed.
+    /// - Returns: The slice and its version, or `nil` if a reader is needed.
     package func sliceIfAvailable(_ range: Range<Int64>) -> (slice: MediaSlice, version: VersionMark)? {
         guard let resource, let lease = leaseIfStored(range, in: resource),
             let slice = lease.generation.sliceIfAvailable(range, holding: lease)
@@ -26,9 +26,10 @@ extension MediaResource {
         return (slice, VersionMark(lease.generation))
     }
 
-    /// Reads all of `range` of the open version, if it may be used without a request and all of it is in memory.
+    /// Reads all of `range` of the open version, if this version may be used without a request and all of the range is
+    /// in memory.
     ///
-    /// - Parameter buffer: A buffer of the length of `range`.
+    /// - Parameter buffer: A buffer with the same length as `range`.
     /// - Returns: The version; `nil` if ``sliceIfAvailable(_:)`` or a reader is needed.
     package func readWithoutBlocking(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> VersionMark?
     {
@@ -39,7 +40,8 @@ extension MediaResource {
         return VersionMark(lease.generation)
     }
 
-    /// Returns the mark of the open version, if the response belongs to that version and its first byte is stored.
+    /// Returns the mark of the open version if the response belongs to that version and its first byte is stored,
+    /// otherwise `nil`.
     package func mark(of response: StoredResponse) -> VersionMark? {
         guard let resource, let lease = leaseIfStored(0..<1, in: resource),
             resource.headers.response(of: lease.generation) == response

@@ -3,9 +3,9 @@ import Synchronization
 extension MediaResource {
     /// The state of the stored bytes: the current one first, then the newest one after each change.
     ///
-    /// No request is sent to the origin. States between two reads of the stream are skipped, so a slow view causes no
-    /// backlog. Each call returns a separate stream, which keeps the resource open until it is released, and ends when
-    /// the cache is closed. Iterate over it in one task.
+    /// No request is sent to the origin. States between two reads of the stream are skipped, so a slow view does not
+    /// cause a backlog. Each call returns a separate stream, which keeps the resource open until it is released, and
+    /// ends when the cache is closed. Iterate over it in one task.
     ///
     /// ```swift
     /// for await state in media.states { bar.progress = state.fractionCompleted ?? 0 }

@@ -12,7 +12,7 @@ import Synchronization
 /// share stored bytes and running transfers. The resource stays open while a `MediaResource` or one of its readers
 /// exists.
 public final class MediaResource: Sendable {
-    /// The resource's stable name in the cache.
+    /// The cache key of the resource.
     public let key: CacheKey
     /// The source of the bytes.
     public let source: MediaSource
@@ -72,7 +72,7 @@ public final class MediaResource: Sendable {
     /// on this executor.
     package var readingExecutor: (any TaskExecutor)? { resource?.context.executor.executor(for: .playback) }
 
-    /// Returns the resource after opening it.
+    /// Opens the resource, and returns it.
     func opened() async throws -> OpenResource {
         let resource = try openResource
         try await resource.load(credentials)
@@ -151,17 +151,18 @@ public final class MediaResource: Sendable {
         return MediaResource(identity: identity, credentials: credentials, resource: opened, registry: registry)
     }
 
-    /// Returns the version if all of `range` is stored and may be used without a request to the origin.
+    /// Returns a lease on the version if all of `range` is stored and may be used without a request to the origin.
     func leaseIfStored(_ range: Range<Int64>, in resource: OpenResource) -> Lease? {
         resource.readers.leaseIfStored(range, opening: opening)
     }
 
-    /// Returns the length, the type, and whether byte ranges can be requested. They are read from the catalog if it
-    /// contains them.
+    /// Returns the length, the type, and whether byte ranges can be requested. These values are read from the catalog
+    /// if it contains them.
     ///
     /// Otherwise the first block is requested from the origin and stored.
     ///
-    /// - Throws: `CacheError` if a request to the origin is needed, and the origin does not respond or rejects it.
+    /// - Throws: `CacheError` if a request to the origin is needed, and the origin does not respond or rejects the
+    ///   request.
     public func contentInformation() async throws -> ContentInformation {
         try await contentInformation(for: .playback)
     }
@@ -203,7 +204,7 @@ public final class MediaResource: Sendable {
     }
 
     /// Returns the length in bytes, which is requested from the origin if necessary. If the origin does not send the
-    /// total, the last `count` bytes are requested.
+    /// total length, the last `count` bytes are requested.
     func length(toFindLast count: Int64, for priority: Priority) async throws -> Int64 {
         if let length = try await contentInformation(for: priority).length { return length }
         let resource = try openResource
@@ -216,7 +217,7 @@ public final class MediaResource: Sendable {
             "\(source.redactedURL): the origin does not send the length, so the last bytes can't be read", key: key)
     }
 
-    /// Returns a reader of `range`. It opens when its first chunk is pulled.
+    /// Returns a reader of `range`. The reader opens when its first chunk is requested.
     ///
     /// - Parameters:
     ///   - range: The bytes to read.
@@ -238,7 +239,8 @@ public final class MediaResource: Sendable {
     /// Returns the bytes of a half-open range. The part past the end of the resource is omitted.
     ///
     /// All of these bytes are in memory at the same time. Use this method for small ranges, such as headers, an image
-    /// or a few seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory does not grow.
+    /// or a few seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory use does not
+    /// grow.
     ///
     /// - Throws: The errors of ``MediaReader/next()``. The result always contains all bytes.
     public func data(in range: Range<Int64>) async throws -> Data {
@@ -249,7 +251,7 @@ public final class MediaResource: Sendable {
     }
 
     /// Returns a reader like ``reader(_:chunkSize:)``, for bytes that no player waits for. Playback has priority over
-    /// it.
+    /// the reader.
     ///
     /// - Parameter handsOutSlices: Whether chunks may be slices, like those of ``sliceReader(_:chunkSize:)``.
     package func preloadReader(
@@ -265,7 +267,7 @@ public final class MediaResource: Sendable {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
     }
 
-    /// The stored ranges. Reading them does not send a request to the origin.
+    /// The stored ranges. Reading this property does not send a request to the origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`.
     public var storedRanges: ByteRangeSet { get async throws { try await opened().scheduler.storedRanges } }
@@ -273,7 +275,7 @@ public final class MediaResource: Sendable {
     /// The stored ranges, or an empty set if this process has not opened the resource.
     package var knownStoredRanges: ByteRangeSet { resource?.scheduler.storedRanges ?? ByteRangeSet() }
 
-    /// The counts since the resource was opened.
+    /// The counts of received and delivered bytes since the resource was opened.
     public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }
 
     /// The URL that the source last resolved to; the source's own URL before it was resolved.

@@ -3,7 +3,8 @@ import HTTPRanges
 import SpoolScheduling
 import SpoolStorage
 
-/// The request of a ``MediaReader``: its media, its range, and its conditions. It opens the reader in its resource.
+/// The request of a ``MediaReader``: its media, its range, and its conditions. This type opens the reader in its
+/// resource.
 struct ReaderOpening: Sendable {
     let media: MediaResource
     let range: MediaRange
@@ -21,7 +22,7 @@ struct ReaderOpening: Sendable {
     /// Opens the resource, and a reader in it.
     ///
     /// - Parameters:
-    ///   - asked: The offset of the last seek, or `nil` before the first one.
+    ///   - asked: The offset of the last seek, or `nil` before the first seek.
     ///   - waits: The waits for the source's resolver and for the length, which can be ended.
     ///   - turn: The turn of `waits`.
     func open(at asked: Int64?, _ waits: CancellableWaits, _ turn: UInt64) async throws -> OpenReader {

@@ -46,7 +46,7 @@ struct OpenReader {
 /// A change to an open reader has no effect if the phase no longer contains that reader, because of a seek.
 final class ReaderPhase: Sendable {
     enum Phase {
-        /// Not open. Contains the offset of the last seek, or `nil` before the first one. → open, finished, cancelled
+        /// Not open. Contains the offset of the last seek, or `nil` before the first seek. → open, finished, cancelled
         case unopened(at: Int64?)
         /// The reader is open. → unopened, finished, cancelled
         case open(OpenReader)
@@ -104,7 +104,7 @@ final class ReaderPhase: Sendable {
         }
     }
 
-    /// Replaces `reader` with `other`, and closes the one that is not open afterwards.
+    /// Replaces `reader` with `other`, and closes the reader that is not open afterwards.
     func replace(_ reader: OpenReader, by other: OpenReader) {
         (change(reader) { $0 = .open(other) } ? reader : other).close()
     }

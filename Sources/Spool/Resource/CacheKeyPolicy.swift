@@ -35,7 +35,7 @@ public struct CacheKeyPolicy: Sendable {
             .parts(ignoredItems: Set(names.map { $0.lowercased() }), ignoresQuery: false, ignoresHost: false))
     }
 
-    /// Returns the policy without scheme, host and port, for files that several hosts serve.
+    /// Returns the policy without scheme, host and port, for files that are available from several hosts.
     ///
     /// A policy with a custom function is returned unchanged.
     public func ignoringHost() -> CacheKeyPolicy {
@@ -90,8 +90,8 @@ extension CacheKey {
 }
 
 extension URL {
-    /// This URL without its user and password, and both of them as a Basic `Authorization` (RFC 7617 §2); `nil` if it
-    /// contains neither.
+    /// This URL without its user and password, and both of them as a Basic `Authorization` (RFC 7617 §2). The latter is
+    /// `nil` if the URL contains neither.
     ///
     /// `http://user:password@host` combines a URL and a secret. The URL may be shown and used for a key; the secret may
     /// not.

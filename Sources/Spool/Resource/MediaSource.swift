@@ -33,7 +33,7 @@ public struct MediaSource: Sendable {
 
     /// The URL of the resource for the player.
     public let url: URL
-    /// The app's cache key; `nil` uses the one that the cache's key policy derives from ``url``.
+    /// The app's cache key. If it is `nil`, the cache's key policy derives the key from ``url``.
     public package(set) var key: CacheKey?
     /// Whether the media is not expected to be played again after its end, like most podcast episodes.
     ///
@@ -58,9 +58,9 @@ public struct MediaSource: Sendable {
     package var isDownload = false
     /// The cookies set by the source's origins. Copies of the source, and all parts of its stream, share them.
     package var cookies = CookieJar()
-    /// The transport for this source, which replaces the cache's; `nil` for the cache's.
+    /// The transport for this source; `nil` for the transport of the cache.
     var upstreamOverride: (any Upstream)?
-    /// An identifier that distinguishes sources with different resolvers, whose results are not known beforehand.
+    /// An identifier that distinguishes sources with different resolvers, whose results are not known in advance.
     let resolver: UUID?
 
     /// Whether a resolver supplies the source's requests, and may supply another request after a rejection.
@@ -79,10 +79,10 @@ public struct MediaSource: Sendable {
     /// part of ``url``.
     ///
     /// - Parameters:
-    ///   - url: The URL.
-    ///   - key: The cache key instead of the one that the cache's key policy derives from `url`. Two sources with the
+    ///   - url: The URL of the media.
+    ///   - key: The cache key. If it is `nil`, the cache's key policy derives the key from `url`. Two sources with the
     ///     same key share their bytes, so they must refer to the same media.
-    ///   - headerFields: The header fields of requests.
+    ///   - headerFields: The header fields of all requests for the media.
     public init(url: URL, key: CacheKey? = nil, headerFields: HTTPFields = [:]) {
         let request = ResolvedRequest(url: url, headerFields: headerFields)
         self.url = request.url
@@ -95,8 +95,8 @@ public struct MediaSource: Sendable {
     /// Creates a source whose URL and header fields are resolved when needed.
     ///
     /// - Parameters:
-    ///   - url: Any URL. Requests are sent to the result of `resolve`.
-    ///   - key: The cache key instead of the one that the cache's key policy derives from `url`.
+    ///   - url: Any URL that identifies the media. Requests are sent to the URL that `resolve` returns.
+    ///   - key: The cache key. If it is `nil`, the cache's key policy derives the key from `url`.
     ///   - resolve: A function that is called before the first request, after a rejection, and after the expiration,
     ///     from any task. If it throws a `URLError` or an ``UpstreamError`` about the network, it is called again as
     ///     `RetryPolicy` specifies. Any other error ends playback.
@@ -135,10 +135,10 @@ public struct MediaSource: Sendable {
         url == other.url && key == other.key && resolver == other.resolver && headerFields == other.headerFields
     }
 
-    /// Returns the cache key, independent of the reader.
+    /// Returns the cache key of the source, without regard to the credentials of a reader.
     func key(by policy: CacheKeyPolicy) -> CacheKey { key ?? policy.key(for: url) }
 
-    /// The scheme, host and path of the resource, which may be shown, logged and stored.
+    /// The scheme, host and path of ``url``, which may be shown, logged and stored.
     public var redactedURL: String { Self.redactedURL(of: url) }
 
     /// Returns scheme, host, port and path of `url`, without user, password, query and fragment.
@@ -158,11 +158,11 @@ public struct ResolvedRequest: Sendable {
     public var url: URL
     /// Additional header fields, such as `Authorization`.
     public var headerFields: HTTPFields
-    /// The time at which the request expires, such as that of a signed URL; `nil` if it is valid until the origin
-    /// rejects it.
+    /// The time at which the request expires, such as the expiration of a signed URL. `nil` if the request is valid
+    /// until the origin rejects it.
     ///
-    /// After that time, the request is resolved again before another one is sent. Responses that have already started
-    /// continue.
+    /// After that time, the source is resolved again before another request is sent. Responses that have already
+    /// started continue.
     public var expiration: Date?
 
     /// Creates a request. User and password in `url` (`http://user:password@host`) become a Basic `Authorization`,

@@ -16,7 +16,7 @@ package struct OpenedResponse: Sendable {
         case stale
     }
 
-    /// The headers.
+    /// The response headers.
     package var response: StoredResponse
     /// The version to which the headers belong; `nil` if the origin sent only the length.
     package var version: GenerationIdentifier?

@@ -15,7 +15,7 @@ struct ResponseCacheability: Sendable {
     /// Determines the cacheability of a response under a policy.
     ///
     /// - Parameter hasOwnCookies: Whether the request may have contained cookies from the source's ``CookieJar``, which
-    ///   are not among its fields. The response can then not be selected by `Cookie`. The default is `false`.
+    ///   are not among its fields. The response then can't be selected by `Cookie`. The default is `false`.
     init(
         policy: FreshnessPolicy, request: HTTPFields, response: HTTPResponse, from url: URL? = nil,
         of redactedURL: String? = nil, requestDate: Date, responseDate: Date, isOfSite: Bool = false,

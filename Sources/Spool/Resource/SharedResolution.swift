@@ -2,7 +2,8 @@ package import Foundation
 package import HTTPTypes
 import Synchronization
 
-/// A value that several sources need for requests, such as an account's token or a link. It is resolved once for all.
+/// A value that several sources need for requests, such as an account's token or a link. It is resolved once for all of
+/// them.
 ///
 /// If several transfers are rejected at the same time, the value is resolved once for all of them. Any task may use
 /// this object.
@@ -25,8 +26,8 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 
         fileprivate init(_ shared: SharedResolution) { self.shared = shared }
 
-        /// Returns the value, which is resolved if there is none, if it has expired, or if the last value that was
-        /// returned here was rejected.
+        /// Returns the value, which is resolved if there is none, if it has expired, or if the last value that this
+        /// object returned was rejected.
         ///
         /// - Throws: Any error that the resolution throws.
         package func value(_ reason: MediaSource.ResolutionReason) async throws -> Value {

@@ -6,8 +6,8 @@ import Synchronization
 /// or they expire.
 ///
 /// They belong to the source, not to the resource. Each source of a resource has its own credentials, and the bytes for
-/// a reader are requested with those of the reader's source. If several transfers are rejected at the same time, the
-/// source is resolved once.
+/// a reader are requested with the credentials of the reader's source. If several transfers are rejected at the same
+/// time, the source is resolved once.
 final class SourceCredentials: Sendable {
     /// A resolved request, and its number.
     struct Resolved: Sendable {

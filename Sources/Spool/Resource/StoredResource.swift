@@ -13,7 +13,8 @@ public struct StoredResource: Sendable, Hashable {
     public var length: Int64?
     /// The origin's media type, such as `audio/mpeg`.
     public var contentType: String?
-    /// The entity tag of this version, otherwise `Last-Modified`; `nil` if the origin sent neither.
+    /// The entity tag of this version, or its `Last-Modified` if there is no entity tag; `nil` if the origin sent
+    /// neither.
     public var validator: String?
     /// The stored ranges.
     public var storedRanges: ByteRangeSet
@@ -48,7 +49,7 @@ public struct ContentInformation: Sendable, Hashable {
     public var length: Int64?
     /// The origin's media type, such as `audio/mpeg`; `nil` if the origin sent none.
     public var contentType: String?
-    /// Whether any byte range can be requested at any time. False for an origin that sends only whole bodies.
+    /// Whether any byte range can be requested at any time. It is `false` if the origin sends only whole bodies.
     public var supportsByteRanges: Bool
 
     /// Creates content information.

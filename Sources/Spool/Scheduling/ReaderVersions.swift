@@ -25,12 +25,12 @@ struct ReaderVersions {
 
     private var entries: [ReaderID: Entry] = [:]
 
-    // MARK: - Questions
+    // MARK: - Queries
 
     func status(of id: ReaderID) -> Status { entries[id]?.status ?? .current }
 
-    /// Returns the reason why the reader may use its version. `nil` if it is not known yet whether the reader may use
-    /// it.
+    /// Returns the reason why the reader may use its version. Returns `nil` if it is not known yet whether the reader
+    /// may use it.
     func source(of id: ReaderID) -> OpenedResponse.Source? { entries[id]?.source }
 
     /// Returns whether the reader waits for response headers, rather than for bytes.
@@ -46,7 +46,7 @@ struct ReaderVersions {
 
     mutating func setAwaitsHead(_ id: ReaderID, _ awaits: Bool) { entries[id]?.awaitsHead = awaits }
 
-    /// Keeps the readers in a version that is no longer current.
+    /// Makes the readers continue with a version that is no longer current.
     mutating func keep(_ ids: [ReaderID], in previous: Lease) {
         for id in ids { entries[id]?.status = .previous(previous) }
     }

@@ -133,7 +133,7 @@ extension Scheduler {
     /// Returns whether all bytes of a range are stored or being received by one transfer; see ``Planner``.
     func isProvided(_ start: Int64, _ end: Int64?) -> Bool { inspect { $0.machine.isProvided(from: start, to: end) } }
 
-    /// Returns the end of a reader's range, or of the resource. `nil` if neither is known.
+    /// Returns the end of a reader's range, or of the resource. Returns `nil` if neither is known.
     func end(of id: ReaderID) -> Int64? { inspect { $0.readers[id]?.end ?? $0.machine.length } }
 
     /// Sets whether transfers for preloads pause for players.
@@ -176,7 +176,7 @@ extension Scheduler {
         }
     }
 
-    /// Returns the current version, for a use without a reader. `nil` if there is none.
+    /// Returns the current version, for a use without a reader. Returns `nil` if there is none.
     ///
     /// - Parameter isStale: Whether the version is used even though it is stale.
     func currentVersion(isStale: Bool) -> VersionInUse? {
@@ -206,7 +206,7 @@ extension Scheduler {
         }
     }
 
-    /// Returns the priority and the position of a reader. `nil` if it is closed.
+    /// Returns the priority and the position of a reader. Returns `nil` if it is closed.
     func place(of id: ReaderID) -> (priority: Priority, position: Int64)? {
         inspect { state in state.readers[id].map { ($0.priority, $0.position.offset) } }
     }

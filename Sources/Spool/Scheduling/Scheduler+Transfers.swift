@@ -4,10 +4,10 @@ import SpoolStorage
 
 /// The queries and reports of a transfer. Each operation is one step under the lock of the scheduler.
 extension Scheduler {
-    // MARK: - Questions
+    // MARK: - Queries
 
-    /// Returns the offset at which a transfer would continue, and the version that stores its bytes. `nil` if the
-    /// transfer has ended, or if no more of its bytes may be stored.
+    /// Returns the offset at which a transfer would continue, and the version that stores its bytes. Returns `nil` if
+    /// the transfer has ended, or if no more of its bytes may be stored.
     func continuation(of id: TransferID) -> (offset: Int64, lease: Lease)? {
         inspect { state in
             guard let offset = state.machine.position(of: id), !state.machine.isStale(id), let lease = state.lease
@@ -52,7 +52,7 @@ extension Scheduler {
     /// Records that the transfer has a connection. Returns whether it may still send its request.
     func maySendRequest(_ id: TransferID) -> Bool { ask { $0.machine.maySendRequest(id) } }
 
-    /// Sets the estimate of the connection to the origin, which has been measured.
+    /// Sets the estimate of the connection to the origin, after a measurement.
     func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }
 
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
@@ -69,7 +69,8 @@ extension Scheduler {
         }
     }
 
-    /// Records that the origin rejected the request, perhaps because of its size. Returns whether to try a smaller one.
+    /// Records that the origin rejected the request, perhaps because of its size. Returns whether to try a smaller
+    /// request.
     func requestRejected(_ id: TransferID) -> Bool { inspect { $0.machine.requestRejected(id) } }
 
     /// Records that parts of responses can't be combined, or that the origin ignores range requests.
@@ -123,7 +124,7 @@ extension Scheduler {
                     state.machine.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now)
                 case .refused(let isPersonal): state.machine.transferRefused(id, isPersonal: isPersonal, now: now)
                 }
-            // This is in the same step, so that no reader receives the failure first.
+            // Stale use is allowed in the same step, so that no reader receives the failure first.
             if usesStale { actions += state.useStale() }
             return (outcome, actions)
         }

@@ -28,7 +28,7 @@ struct ResourceContents: Sendable {
 /// The operations for the current version and its stored bytes. Each operation is one step under the lock of the
 /// scheduler.
 extension Scheduler {
-    // MARK: - Questions
+    // MARK: - Queries
 
     /// The current version.
     var generation: Generation? { inspect { $0.lease?.generation } }
@@ -112,7 +112,8 @@ extension Scheduler {
         }
     }
 
-    /// Records that the freshness of a new version is known. From now on, it decides how readers use the version.
+    /// Records that the freshness of a new version is known. From now on, the freshness decides how readers use the
+    /// version.
     func recordFreshness(of generation: Generation) {
         inspect { state in
             guard state.lease?.generation === generation else { return }
@@ -231,8 +232,8 @@ extension Scheduler {
     func missing(_ range: Range<Int64>, of generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
-            // The missing ranges are read under the lock. Otherwise bytes that were stored meanwhile would be requested
-            // twice.
+            // The missing ranges are read under the lock. Otherwise, bytes that were stored in the meantime would be
+            // requested twice.
             return state.invalidated(Array(generation.storedRanges.missingRanges(in: range)))
         }
     }

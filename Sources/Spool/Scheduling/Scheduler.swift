@@ -283,8 +283,8 @@ final class Scheduler: Sendable {
     /// Ends readers, even if their bytes are stored. It is called once, when the cache is closed.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
-    /// Waits for transfers that are nearly done, for at most `drainTimeout`, cancels the rest, and waits for all to
-    /// end.
+    /// Waits for transfers that are nearly done, for at most `drainTimeout`, cancels the others, and waits until all
+    /// have ended.
     ///
     /// - Parameter closing: The close operation. It has no effect if it was already superseded. If it is superseded
     ///   later, ``reopen()`` follows.

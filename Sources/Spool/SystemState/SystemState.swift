@@ -10,9 +10,9 @@ struct SystemState: Sendable, Hashable {
     var isInLowPowerMode = false
 }
 
-/// The current ``SystemState``, for all preloaders of the process.
+/// The current ``SystemState``, for all preloaders in the process.
 ///
-/// It starts to watch the system when the first observer is added. Tests report states instead.
+/// It starts to watch the system when the first observer is added. In tests, the tests report the states instead.
 final class SystemStateMonitor: Sendable {
     /// The monitor of this process.
     static let process = SystemStateMonitor { $0.watchSystem() }

@@ -10,7 +10,8 @@ import Synchronization
 /// cookie is sent to subdomains of that host, and to its other ports, only if its `Domain` names the host or a parent
 /// domain. It is never sent to a parent domain or a sibling, so that no list of public suffixes is needed.
 ///
-/// Any thread may use it. The jar of one source is never used for another source, except for the parts of its stream.
+/// A jar may be used from any thread. The jar of one source is never used for another source, except for the parts of
+/// its stream.
 package final class CookieJar: Sendable {
     private struct Cookie {
         let name: String
@@ -44,11 +45,11 @@ package final class CookieJar: Sendable {
     /// Whether the jar is empty.
     package var isEmpty: Bool { cookies.withLock { $0.isEmpty } }
 
-    /// Adds and removes cookies as a response requests.
+    /// Adds and removes cookies as the header fields of a response specify.
     ///
     /// - Parameters:
     ///   - fields: The header fields of the response.
-    ///   - url: The URL that responded.
+    ///   - url: The URL of the response.
     ///   - now: The current date.
     package func receive(_ fields: HTTPFields, from url: URL, at now: Date) {
         let values = fields[values: .setCookie]
@@ -75,8 +76,8 @@ package final class CookieJar: Sendable {
     ///
     /// - Parameters:
     ///   - url: The URL of the request.
-    ///   - own: The value of `Cookie` that the request already has, if any. The result contains it, and no other
-    ///     cookies with the same names.
+    ///   - own: The value of `Cookie` that the request already contains, if any. The result contains this value, and no
+    ///     other cookies with the same names.
     ///   - now: The current date.
     package func text(for url: URL, adding own: String? = nil, at now: Date) -> String? {
         let now = Int64(now.timeIntervalSince1970)

@@ -8,7 +8,7 @@ public import HTTPTypes
 /// engine retries. The transport follows the redirects of each request (RFC 9110 §15.4), up to a limit. It removes
 /// `Authorization`, `Cookie` and `Proxy-Authorization` if the host, port or scheme changes.
 ///
-/// Every implementation passes `UpstreamContract` from the test kit. Any task may call its methods concurrently.
+/// Every implementation must pass `UpstreamContract` from the test kit. Any task may call its methods concurrently.
 public protocol Upstream: Sendable {
     /// Sends one request and returns when the headers of the final response (after redirects) have been received.
     ///
@@ -17,7 +17,8 @@ public protocol Upstream: Sendable {
     /// milliseconds, a transport may still deliver bytes that the origin has already sent, so that they need not be
     /// sent again.
     ///
-    /// - Throws: ``UpstreamError`` if there is no response: unreachable, rejected TLS, timeout, too many redirects.
+    /// - Throws: ``UpstreamError`` if there is no response, for example because of a timeout, a rejected TLS
+    ///   certificate or too many redirects.
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse
 }
 
@@ -37,7 +38,7 @@ public struct UpstreamRequest: Sendable {
     ///
     /// A transport can use it to select networks; see ``/SpoolHTTP/HTTPUpstream/Configuration/networkAccess(for:)``.
     public var purpose = Purpose.playback
-    /// Whether redirects of `GET` and `HEAD` are followed. Otherwise, a redirect is returned as the response.
+    /// Whether redirects of `GET` and `HEAD` requests are followed. Otherwise, a redirect is returned as the response.
     package var followsRedirects = true
     /// The cookies that the transport sends in addition to ``headerFields``, and to which it adds the cookies from
     /// responses, including redirects. The default, `nil`, neither sends nor stores cookies.
@@ -50,7 +51,7 @@ public struct UpstreamRequest: Sendable {
     @nonexhaustive
     #endif
     public enum Purpose: Sendable, Hashable, CaseIterable {
-        /// A player or another reader waits for the bytes, or will soon need them.
+        /// A player or another reader is waiting for the bytes, or will soon need them.
         case playback
         /// The bytes are fetched before playback, and may be evicted.
         case preload
@@ -69,7 +70,7 @@ public struct UpstreamRequest: Sendable {
 public struct UpstreamResponse: Sendable {
     /// The status and header fields of the final response.
     public var head: HTTPResponse
-    /// The URL that responded, after redirects.
+    /// The URL of the final response, after redirects.
     public var url: URL
     /// The body, to be iterated once, by one task.
     public var body: UpstreamBody
@@ -84,14 +85,14 @@ public struct UpstreamResponse: Sendable {
 
 /// A response body with back-pressure: the origin sends more only when the consumer requests the next chunk.
 ///
-/// Iteration throws ``UpstreamError`` if the body ends early, stalls past the idle timeout, or the connection is lost.
-/// Ending the iteration and releasing the iterator closes the request.
+/// Iteration throws ``UpstreamError`` if the body ends early or stalls past the idle timeout, or if the connection is
+/// lost. Ending the iteration and releasing the iterator closes the request.
 public struct UpstreamBody: AsyncSequence, Sendable {
     /// A piece of the body.
     public typealias Element = UpstreamChunk
     private let makeNext: @Sendable () -> () async throws -> UpstreamChunk?
 
-    /// Wraps any sequence of contiguous bytes, such as `[UInt8]`, `Data` or a view of a network buffer.
+    /// Creates a body from any sequence of contiguous bytes, such as `[UInt8]`, `Data` or a view of a network buffer.
     public init<Base: AsyncSequence & Sendable>(_ base: Base) where Base.Element: ContiguousBytes & Sendable {
         self.makeNext = {
             // Only the task that iterates the body calls the closure, and it awaits each call. The iterator is
@@ -113,11 +114,11 @@ public struct UpstreamBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Starts the only iteration.
+    /// Returns the iterator. The body can be iterated only once.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
     /// Reads chunks until they contain `length` bytes. The returned body starts with these chunks, and has to be
-    /// iterated instead of this one.
+    /// iterated instead of this body.
     ///
     /// - Returns: The start of the body, which is shorter than `length` if the whole body is.
     func readingStart(ofLength length: Int) async throws -> (start: [UInt8], body: UpstreamBody) {
@@ -139,13 +140,13 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     }
 }
 
-/// A piece of a response body, in the buffer into which the network received it.
+/// A piece of a response body, in the buffer in which it was received from the network.
 public struct UpstreamChunk: Sendable {
     private let bytes: any ContiguousBytes & Sendable
     /// The number of bytes.
     public let count: Int
 
-    /// Wraps `bytes` without copying them.
+    /// Creates a chunk that wraps `bytes` without copying them.
     public init(_ bytes: any ContiguousBytes & Sendable) {
         self.bytes = bytes
         self.count = bytes.withUnsafeBytes { $0.count }
@@ -157,7 +158,7 @@ public struct UpstreamChunk: Sendable {
     }
 }
 
-/// The version of this package, as sent to origins.
+/// The version of this package, which is sent to origins.
 package enum SpoolVersion {
     /// The major, minor and patch version (Semantic Versioning).
     package static let current = "0.1.0"

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// The reason why an origin sent no response, or not all of it.
+/// The reason why no response, or only part of a response, was received from an origin.
 public struct UpstreamError: Error, CustomStringConvertible {
     /// The kind of failure. More codes may be added.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -18,34 +18,34 @@ public struct UpstreamError: Error, CustomStringConvertible {
         /// All codes of this version.
         package static var allCases: [Code] { Name.allCases.map(Code.init) }
 
-        /// The number of the code, the same in every version: the `NSError.code` of the error.
+        /// The number of the code, which is also the `NSError.code` of the error. It is the same in every version.
         public var number: Int { name.rawValue }
 
         /// The name of the code, for logs.
         public var description: String { "\(name)" }
 
-        /// There was no connection: name not found, refused, no route.
+        /// No connection could be established, for example because the host was not found or refused the connection.
         public static let unreachable = Code(.unreachable)
         /// Nothing was received within the timeout for the connection, the headers or the body.
         public static let timedOut = Code(.timedOut)
         /// The connection ended before the body was complete.
         public static let connectionLost = Code(.connectionLost)
-        /// The server's certificate or the TLS handshake was rejected. Not retried.
+        /// The server's certificate or the TLS handshake was rejected. The request is not retried.
         public static let untrustedServer = Code(.untrustedServer)
-        /// Too many redirects, a loop, a target other than HTTP, or one from https to http that is not allowed. Not
-        /// retried.
+        /// There were too many redirects, a loop, a redirect to a URL other than HTTP, or a forbidden redirect from
+        /// https to http. The request is not retried.
         public static let invalidRedirect = Code(.invalidRedirect)
-        /// The headers are not valid HTTP, or the framing of the body is unknown. Not retried.
+        /// The headers are not valid HTTP, or the framing of the body is unknown. The request is not retried.
         public static let malformedResponse = Code(.malformedResponse)
         /// The caller cancelled the request.
         public static let cancelled = Code(.cancelled)
-        /// Another error from the transport. Not retried.
+        /// The transport reported another error. The request is not retried.
         public static let other = Code(.other)
-        /// The system does not allow the transport to load the URL, for example because of App Transport Security. Not
-        /// retried.
+        /// The system does not allow the transport to load the URL, for example because of App Transport Security. The
+        /// request is not retried.
         public static let notPermitted = Code(.notPermitted)
         /// The app's configuration or the user's settings do not allow this request on the current network, for example
-        /// in Low Data Mode. It is retried, because the network may change.
+        /// in Low Data Mode. The request is retried, because the network may change.
         public static let networkNotAllowed = Code(.networkNotAllowed)
     }
 
@@ -65,7 +65,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         self.underlying = underlying
     }
 
-    /// Whether the same request may succeed a little later.
+    /// Whether the same request may succeed if it is sent again later.
     public var isTransient: Bool { [.unreachable, .timedOut, .connectionLost, .networkNotAllowed].contains(code) }
 
     /// The ``message``.
@@ -113,7 +113,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
     /// The domain of the error as an `NSError`.
     public static var errorDomain: String { "Spool.UpstreamError" }
 
-    /// The number of the code, the same in every version; see docs/errors.md.
+    /// The number of the code, which is the same in every version; see docs/errors.md.
     public var errorCode: Int { code.number }
 
     /// The cause and the ``message`` under Foundation's keys.

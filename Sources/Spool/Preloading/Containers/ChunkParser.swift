@@ -123,7 +123,7 @@ struct CAFParser {
 
     let bytes: ContainerBytes
 
-    /// Adds the needed bytes.
+    /// Adds the needed bytes to the plan.
     func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         var samples: Range<Int64>?
         var sampleRate = Double.nan

@@ -66,11 +66,11 @@ struct ContainerBytes: Sendable {
         var end: Int64 { offset + Int64(bytes.count) }
     }
 
-    /// The minimum number of bytes to fetch at once, because adjacent ones are often needed next.
+    /// The minimum number of bytes to fetch at once, because adjacent bytes are often needed next.
     private static let window: Int64 = 4096
     /// A limit for the length of a file, so that no window beyond its end overflows.
     private static let mostLength = Int64.max - (1 << 20)
-    /// The maximum number of bytes of one request.
+    /// The maximum number of bytes in one request.
     private static let mostAtOnce: Int64 = 64 << 10
 
     /// The length of the file; `nil` if unknown.
@@ -88,7 +88,7 @@ struct ContainerBytes: Sendable {
         pieces.append(Piece(offset: range.lowerBound, bytes: Array(bytes)))
     }
 
-    /// Returns consecutive bytes.
+    /// Returns `count` bytes, starting at an offset.
     func bytes(at offset: Int64, count: Int64) throws(Stop) -> ArraySlice<UInt8> {
         guard count > 0, count <= Self.mostAtOnce, offset >= 0 else { throw .malformed }
         let end = offset.adding(count)
@@ -100,7 +100,7 @@ struct ContainerBytes: Sendable {
         throw .lacks(offset..<max(end, min(offset.adding(Self.window), length ?? .max)))
     }
 
-    /// Reads an unsigned number of up to eight bytes, the most significant one first unless `isLittleEndian`.
+    /// Reads an unsigned number of up to eight bytes, in big-endian order unless `isLittleEndian` is true.
     func number(at offset: Int64, bytes count: Int64, isLittleEndian: Bool = false) throws(Stop) -> UInt64 {
         let bytes = try bytes(at: offset, count: count)
         guard bytes.count <= 8 else { throw .malformed }

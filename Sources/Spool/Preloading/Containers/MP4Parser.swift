@@ -20,7 +20,7 @@ struct MP4Parser {
         var duration: Double?
         var isFragmented = false
         var trackCount = 0
-        /// The ranges of the samples of the first seconds.
+        /// The ranges of the samples in the first seconds.
         var samples: [Range<Int64>] = []
         /// Whether ``samples`` contains all requested samples.
         var isComplete = true
@@ -39,7 +39,7 @@ struct MP4Parser {
         self.seconds = seconds
     }
 
-    /// Adds the needed bytes.
+    /// Adds the needed bytes to the plan.
     func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         var movie: Movie?
         var index: Box?
@@ -218,7 +218,7 @@ struct MP4Parser {
             size = try bytes.size(at: offset.adding(8), bytes: 8)
             head = 16
         }
-        // 0 means that the box extends to the end.
+        // 0 means that the box extends to the end of its parent.
         if size == 0 { size = .max }
         guard size >= head else { throw .malformed }
         // The last box may be truncated.

@@ -117,7 +117,7 @@ struct MPEGAudioParser {
         throw .malformed
     }
 
-    /// Returns the values of the Xing, Info or VBRI header in the first frame: the number of frames, and of bytes.
+    /// Returns the values of the Xing, Info or VBRI header in the first frame: the numbers of frames and of bytes.
     private func variableRate(
         at offset: Int64, _ frame: Frame
     ) throws(ContainerBytes.Stop) -> (frames: UInt64, bytes: Int64?)? {

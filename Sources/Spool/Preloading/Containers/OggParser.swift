@@ -8,7 +8,8 @@ struct OggParser {
     /// The header of one page.
     private struct Page {
         var end: Int64
-        /// The position of the end of its last packet, in a unit of the codec; all bits set if no packet ends in it.
+        /// The position of the end of its last packet, in a unit of the codec. All bits are set if no packet ends on
+        /// this page.
         var position: UInt64
         var stream: UInt64
     }

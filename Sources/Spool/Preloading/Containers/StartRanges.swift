@@ -35,7 +35,7 @@ struct StartRanges: Sendable {
     /// Creates a search in a file.
     ///
     /// - Parameters:
-    ///   - length: The number of bytes of the file; `nil` if unknown.
+    ///   - length: The length of the file, in bytes; `nil` if unknown.
     ///   - seconds: The amount of media; `nil` for the amount that a player needs to start.
     ///   - isSeekable: Whether the origin supports range requests.
     init(length: Int64?, seconds: Double? = nil, isSeekable: Bool = true) {
@@ -131,7 +131,7 @@ struct StartPlan: Sendable, Equatable {
         return Double(length) / bytesPerSecond
     }
 
-    /// Sets the duration of the media, and the average rate from its number of bytes.
+    /// Sets the duration of the media, and the average rate that follows from its number of bytes.
     mutating func learn(_ bytes: Int64, take seconds: Double) {
         learn(bytesPerSecond: Double(bytes) / seconds)
         if seconds.isFinite, seconds > 0 { statedDuration = seconds }
@@ -142,7 +142,7 @@ struct StartPlan: Sendable, Equatable {
         if rate.isFinite, rate > 0 { bytesPerSecond = rate }
     }
 
-    /// Adds the first seconds of the media at an offset, by its average rate.
+    /// Adds the first seconds of the media at an offset, estimated by its average rate.
     mutating func needMedia(from offset: Int64, to end: Int64? = nil) {
         let count = bytesPerSecond.map { Int64(min($0 * seconds, Double(Self.mostBytes)).rounded(.up)) }
         let limit = min(end ?? .max, offset.adding(max(count ?? Self.headCount, 1)))
