@@ -27,8 +27,8 @@ final class AddressGate: Sendable {
 
     /// Resolves the host of a URL and checks its addresses, before a connection is opened.
     ///
-    /// - Returns: `nil` if no lookup is needed. Otherwise a future that fails with ``HiddenAddress`` if any address is
-    ///   rejected or none is found.
+    /// - Returns: `nil` if no lookup is needed, otherwise a future. It fails with ``HiddenAddress`` if any address is
+    ///   rejected or no address is found.
     func resolve(_ url: URL) -> EventLoopFuture<Void>? {
         guard hidesAddresses else { return nil }
         let (host, port) = Self.target(of: url)
@@ -60,7 +60,8 @@ final class AddressGate: Sendable {
         return channel.eventLoop.makeSucceededVoidFuture()
     }
 
-    /// Checks the URL of a request through a proxy if its host is an address. The proxy resolves names.
+    /// Checks the URL of a request through a proxy if the URL's host is an IP address. The proxy resolves all other
+    /// hosts.
     ///
     /// - Throws: ``RefusedAddress`` or ``HiddenAddress`` if the address is rejected.
     func check(_ url: URL) throws {

@@ -27,7 +27,7 @@ struct AsyncHTTPClientFailure {
     }
 
     func upstreamError(_ name: String) -> UpstreamError {
-        // Our own errors already name the URL.
+        // Errors from this package already name the URL.
         if var error = error as? UpstreamError {
             error.message = "\(name) \(error.message(after: name))"
             return error
@@ -129,7 +129,7 @@ struct HandshakeFailure {
         isCutOff = reasons.isEmpty && description.contains("EOF during handshake")
     }
 
-    /// The code of the error, and the text after the URL's name.
+    /// The code of the error, and the text that follows the URL in a message.
     var reading: (UpstreamError.Code, String) {
         if isCutOff { return (.connectionLost, "closed the connection during the TLS handshake") }
         if reasons.contains("CERTIFICATE_VERIFY_FAILED") {

@@ -13,8 +13,8 @@ import Synchronization
 /// A transport that fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient, for Linux and servers.
 ///
 /// Bodies have back-pressure down to the socket, and are delivered in the buffers into which they were received.
-/// Certificates are verified, and at least TLS 1.2 is required. Nothing is decompressed. Connections are reused until
-/// the transport is released. It uses the proxies of ``HTTPUpstream/Configuration/proxyEnvironment``.
+/// Certificates are verified, and at least TLS 1.2 is required. Bodies are not decompressed. Connections are reused
+/// until the transport is released. The transport uses the proxies in ``HTTPUpstream/Configuration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let tls: TLSConfiguration
@@ -26,10 +26,11 @@ public final class AsyncHTTPClientUpstream: Upstream {
     /// Creates a transport with its own connections.
     ///
     /// - Parameters:
-    ///   - configuration: Timeouts and limits.
+    ///   - configuration: The timeouts and limits of the transport.
     ///   - tlsConfiguration: The TLS settings: the trusted certificates (`trustRoots` replaces the system's), and a
     ///     client certificate with its key. Certificates are always verified, and at least TLS 1.2 is always required.
-    ///   - additionalTrustRoots: PEM files with certificates to trust in addition, such as that of a home server.
+    ///   - additionalTrustRoots: PEM files with additional certificates to trust, such as the certificate of a home
+    ///     server.
     public init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         tlsConfiguration: TLSConfiguration = .makeClientConfiguration(), additionalTrustRoots: [URL] = []
@@ -277,7 +278,7 @@ extension HTTPClient.Configuration.Proxy {
     }
 }
 
-/// A received buffer, or several joined ones. It is small enough for an existential without a box.
+/// A received buffer, or several joined buffers. It is small enough for an existential without a box.
 struct ReceivedBytes: GatheredBytes {
     private(set) var buffer: ByteBuffer
 

@@ -7,8 +7,8 @@ import Synchronization
 /// A background session of URLSession, which continues downloads while the app is suspended or not running.
 ///
 /// Create one object for each identifier, at every launch, and retain it for the life of the app. Pass it to
-/// `Downloads.handOver(to:)` when the app enters the background, and to `Downloads.takeBack(from:)` when it is active.
-/// In the app delegate, forward the system's callback to `handleEvents(forSession:completion:)`.
+/// `Downloads.handOver(to:)` when the app enters the background, and to `Downloads.takeBack(from:)` when the app
+/// becomes active. In the app delegate, forward the system's callback to `handleEvents(forSession:completion:)`.
 ///
 /// Over HTTP/1.1, only one transfer at a time is in progress for each host. The system stores the URL and the header
 /// fields of a transfer, including credentials, until the transfer has ended, and follows redirects. Received files are
@@ -36,7 +36,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
         folder = try BackgroundTransferFolder(directory)
         var values = URLResourceValues()
         values.isExcludedFromBackup = true
-        try? directory.setResourceValues(values)  // Some volumes don't support this. The files are then backed up.
+        try? directory.setResourceValues(values)  // If the volume does not support this, the files are backed up.
         self.identifier = identifier
         self.configuration = configuration
         delegate = Delegate(folder)
@@ -90,7 +90,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
 
     /// Returns the transfers of the session, which are its unfinished tasks and the received files.
     public func transfers() async -> [BackgroundTransfer] {
-        // The tasks are read first. A task that finishes in between is then in both lists instead of neither.
+        // The tasks are read first. A task that finishes in between is then in both lists, rather than in neither.
         let running = await deliveredTasks().filter { $0.state == .running || $0.state == .suspended }
         let ended = folder.transfers
         let known = Set(ended.map(\.identifier))

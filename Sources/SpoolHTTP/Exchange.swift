@@ -6,8 +6,8 @@ import Synchronization
 /// One request in progress, which connects a pushing transport with a pulling consumer.
 ///
 /// It buffers at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It
-/// controls the transport only by stopping it, and by resuming it after a pause. Any thread may use it. It calls its
-/// hooks outside of its lock.
+/// controls the transport only by stopping it, and by resuming it after a pause. It may be used from any thread, and
+/// calls its hooks without holding its lock.
 final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The operations of the transport.
     struct Transport: Sendable {
@@ -43,7 +43,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     // MARK: Transport side
 
-    /// Sets the transport after it has started.
+    /// Sets the operations of the transport, after the transport has started.
     func attach(_ transport: Transport) {
         let isOver = state.withLock { shell in
             shell.transport = transport
@@ -94,7 +94,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
 
     // MARK: Consumer side
 
-    /// Waits for the headers.
+    /// Waits for the response headers, and returns them.
     ///
     /// - Throws: ``UpstreamError``: `timedOut` if neither headers are received nor a piece of the request is sent
     ///   during the timeout, `cancelled` soon after the task is cancelled.

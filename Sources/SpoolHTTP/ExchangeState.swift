@@ -21,7 +21,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     private var chunks: [(chunk: Chunk, count: Int)] = []
     private var buffered = 0
     private var isPaused = false
-    /// The result with which the transport has ended. Chunks received before are still delivered.
+    /// The result with which the transport has ended. Chunks that were received before are still delivered.
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
     private var meter: StallMeter
@@ -97,7 +97,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     enum Taken {
         /// A chunk, the end (`nil`) or the failure, and whether a paused transport resumes.
         case now(Result<Chunk?, UpstreamError>, resumes: Bool)
-        /// Neither a chunk nor an outcome yet.
+        /// Neither a chunk nor an outcome is available yet.
         case nothing
     }
 
@@ -167,7 +167,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     }
 }
 
-/// Received bytes to which later ones can be appended, so that many small pieces are handled as one.
+/// Received bytes to which later bytes can be appended, so that many small pieces are handled as one.
 protocol GatheredBytes: ContiguousBytes, Sendable {
     /// Appends the bytes that follow.
     mutating func append(_ other: Self)
@@ -180,8 +180,8 @@ extension GatheredBytes {
 
 extension Data: GatheredBytes {}
 
-/// A check at regular ticks of whether a body has stalled because too few or no bytes are received while a reader
-/// waits.
+/// A check, at regular ticks, of whether a body has stalled. A body has stalled if too few or no bytes are received
+/// while a reader waits.
 ///
 /// It does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
 struct StallMeter {

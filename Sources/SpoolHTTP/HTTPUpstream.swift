@@ -34,8 +34,8 @@ public enum HTTPUpstream {
 
     private static let lastShared = Mutex(Weak(transport: nil))
 
-    /// Returns the transport that is shared by all caches that are created without one. It exists as long as one of
-    /// these caches uses it.
+    /// Returns the transport that is shared by all caches that are created without their own transport. It exists as
+    /// long as one of these caches uses it.
     ///
     /// Caches with the same directory can be joined only if they have the same transport.
     static func shared() -> any Upstream {
@@ -77,7 +77,7 @@ extension HTTPUpstream {
         /// The time limit for the next bytes of a body. The default is 15 seconds. The actual limit is up to a quarter
         /// longer.
         ///
-        /// Time in which no reader requests the next chunk does not count, so a paused body does not time out.
+        /// Time during which no reader requests the next chunk does not count, so a paused body does not time out.
         public var idleTimeout: Duration = .seconds(15)
         /// The rate in bytes per second below which a body counts as stalled. The default is 1000; 0 disables the
         /// limit.
@@ -92,35 +92,39 @@ extension HTTPUpstream {
         /// A further redirect fails with ``/Spool/UpstreamError/Code/invalidRedirect``. With 0 or less, every redirect
         /// fails.
         public var maximumRedirects = 20
-        /// Whether a redirect from https to http is followed. The default is false, because the response is then not
-        /// protected.
+        /// Whether a redirect from https to http is followed. The default is false, because the response to such a
+        /// redirect is not protected.
         public var allowsInsecureRedirects = false
-        /// The networks that may be used in addition to unrestricted ones. The default is all.
+        /// The networks that may be used in addition to unrestricted networks. The default is all networks.
         public var networkAccess: NetworkAccess = [.cellular, .expensive, .constrained]
-        /// The networks of ``networkAccess`` that preloads may use. The default is all except those in Low Data Mode.
+        /// The networks of ``networkAccess`` that preloads may use. The default is all networks except those in Low
+        /// Data Mode.
         public var preloadNetworkAccess: NetworkAccess = [.cellular, .expensive]
-        /// The networks of ``networkAccess`` that downloads may use. The default is all.
+        /// The networks of ``networkAccess`` that downloads may use. The default is all networks.
         public var downloadNetworkAccess: NetworkAccess = [.cellular, .expensive, .constrained]
         /// The value of `User-Agent`. The default, `nil`, sends `Spool/` followed by the version.
         ///
-        /// A `User-Agent` field of the `MediaSource` replaces it. An origin's statistics and rules may depend on it.
+        /// A `User-Agent` field of the `MediaSource` replaces this value. An origin's statistics and rules may depend
+        /// on it.
         public var userAgent: String?
         /// A function that returns the value of `Cookie` for a URL, or `nil` for none.
         ///
         /// The default, `nil`, does not send cookies.
         ///
-        /// It is called for each request and each redirect, from any thread, and is not called if the `MediaSource` has
-        /// a `Cookie` field. On Apple platforms, ``sendsCookies(of:)`` sets it.
+        /// The function is called for each request and each redirect, from any thread, unless the `MediaSource` has a
+        /// `Cookie` field. On Apple platforms, ``sendsCookies(of:)`` sets this property.
         public var cookies: (@Sendable (URL) -> String?)?
         /// The environment variables that specify proxies, as for curl. The default is the process's environment.
         ///
         /// They are `https_proxy`, `http_proxy` (only in lower case), `all_proxy` and `no_proxy`. `[:]` disables
         /// proxies. `AsyncHTTPClientUpstream` uses them; URLSession uses the system's settings.
         public var proxyEnvironment: [String: String] = ProcessInfo.processInfo.environment
-        /// A function that returns whether a connection to an address and port may be used; `nil` allows all.
+        /// A function that returns whether a connection to an address and port may be used; `nil` allows all
+        /// connections.
         ///
-        /// Only `AsyncHTTPClientUpstream` calls it, with the address of a new connection, before it sends a request. It
-        /// is therefore also called for each redirect. A rejected request fails with an underlying ``RefusedAddress``.
+        /// Only `AsyncHTTPClientUpstream` calls the function, with the address of a new connection, before it sends a
+        /// request. The function is therefore also called for each redirect. A rejected request fails with an
+        /// underlying ``RefusedAddress``.
         ///
         /// With TLS, the handshake has been attempted by then, unless ``hidesAddresses`` is true. With a proxy, only an
         /// address in the URL is checked, because the proxy resolves names.
@@ -131,7 +135,7 @@ extension HTTPUpstream {
         /// receives a packet. The error is the same for a rejected address and for an unknown name. This requires a
         /// lookup for each host, at most once every 30 seconds.
         package var hidesAddresses = false
-        /// A function that returns whether a redirect to a URL may be followed; `nil` allows all.
+        /// A function that returns whether a redirect to a URL may be followed; `nil` allows all redirects.
         package var allowsRedirect: (@Sendable (URL) -> Bool)?
         /// The clock for the header and idle timeouts.
         public var clock: any Clock<Duration> = ContinuousClock()
@@ -141,7 +145,7 @@ extension HTTPUpstream {
         /// Creates a configuration with the default values.
         public init() {}
 
-        /// Returns the networks that requests with this purpose may use in addition to unrestricted ones.
+        /// Returns the networks that requests with this purpose may use in addition to unrestricted networks.
         public func networkAccess(for purpose: UpstreamRequest.Purpose) -> NetworkAccess {
             switch purpose {
             case .playback: networkAccess
@@ -210,9 +214,9 @@ extension MediaCache {
     /// Creates a cache in `directory` that fetches over HTTP with the platform's transport; see
     /// ``/SpoolHTTP/HTTPUpstream``.
     ///
-    /// The directory is opened or created when it is first needed. This never fails: if the directory can't be used,
-    /// media plays without being cached, and an event reports why. A second cache for the same directory joins the
-    /// first one, as described for ``/Spool/MediaCache``.
+    /// The directory is opened or created when it is first needed. Creation never fails: if the directory can't be
+    /// used, media plays without being cached, and an event reports why. A second cache for the same directory joins
+    /// the first one, as described for ``/Spool/MediaCache``.
     ///
     /// - Parameters:
     ///   - directory: The cache directory.

@@ -17,13 +17,13 @@ import NIOHTTP1
 /// - `Transfer-Encoding: identity` is removed. Repeated `chunked` codings become one.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - Repeated `Content-Length` values become one if all of them are equal (RFC 9110 §8.6).
-/// - If there are more than 250 fields, the surplus is removed from the end, except fields that caches or the
-///   protection of pages need. `no-store` is added, because a removed field may have limited the use of the response.
+/// - If there are more than 250 fields, the last fields are removed, except fields that caches or the protection of
+///   pages need. `no-store` is added, because a removed field may have limited the use of the response.
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
 
-    /// The size in bytes of the largest head that is corrected. The parser rejects larger ones.
+    /// The size in bytes of the largest head that is corrected. The parser rejects larger heads.
     private static let limit = 80 << 10
 
     private var isInHead = true
@@ -49,7 +49,7 @@ final class HeadCorrector: ChannelInboundHandler {
             }
             searched = 0
             guard let head = buffer.readSlice(length: length) else { break }
-            // Another head follows an interim one.
+            // Another head follows an interim head.
             isInHead = ResponseHeadText.isInterim(head.readableBytesView)
             let corrected = ResponseHeadText.corrected(head.readableBytesView).map { ByteBuffer(bytes: $0) }
             context.fireChannelRead(wrapInboundOut(corrected ?? head))
@@ -226,7 +226,7 @@ struct ResponseHeadText {
             insert("Content-Length: \(length)")
             isCorrected = true
         }
-        // Only the final head closes the connection, not an interim one.
+        // Only the final head closes the connection; an interim head does not.
         guard isAmbiguous, let status = lines.first, !Self.isInterim(status) else { return }
         remove("connection")
         insert("Connection: close")
@@ -249,7 +249,7 @@ struct ResponseHeadText {
         insert("Cache-Control: no-store")
     }
 
-    /// Adds a field at the end, before the empty line.
+    /// Adds a field after the other fields, before the empty line.
     private mutating func insert(_ field: String) {
         lines.insert(Array(field.utf8), at: max(lines.count - 1, 0))
     }

@@ -6,9 +6,9 @@ import Spool
 /// The state of one request's redirects, which determines after each response whether to send another request (RFC 9110
 /// §15.4).
 ///
-/// It does no I/O, but it reads and fills the request's cookie jar. If scheme, host or port change, only the fields
-/// that select the bytes or list the nodes of the request are forwarded. All others (`Authorization`, `Cookie`, an app's key fields) are removed, and
-/// are not added again if a later redirect returns to their origin.
+/// This type does not perform I/O, but it reads and fills the request's cookie jar. If the scheme, host or port
+/// changes, only the fields that select the bytes or list the request's nodes are forwarded. All others (`Authorization`,
+/// `Cookie`, an app's key fields) are removed, and are not added again if a later redirect returns to their origin.
 struct RedirectWalk {
     /// The request to send now, without the cookies of its jar.
     private(set) var request: UpstreamRequest
@@ -21,7 +21,7 @@ struct RedirectWalk {
 
     /// Creates the state before the first response.
     ///
-    /// - Parameter now: The date that determines which cookies have expired. The default is the current one.
+    /// - Parameter now: The date that determines which cookies have expired. The default is the current date.
     /// - Throws: ``UpstreamError`` with code `other` if the request's URL can't be requested.
     init(
         _ request: UpstreamRequest, _ configuration: HTTPUpstream.Configuration, at now: Date = Date()
@@ -61,8 +61,8 @@ struct RedirectWalk {
         "\(request.url.absoluteString)\n\(outgoing(at: now).headerFields[.cookie] ?? "")"
     }
 
-    /// Follows the redirect in `head`; returns false if `head` is the final response. In both cases, its cookies are
-    /// added to the request's jar.
+    /// Follows the redirect in `head`; returns false if `head` is the final response. In both cases, the cookies in
+    /// `head` are added to the request's jar.
     ///
     /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. A request
     /// with another method would have to be repeated or changed.
@@ -155,7 +155,7 @@ extension URL {
     var nameForMessages: String { MediaSource.redactedURL(of: self) }
 }
 
-/// Opens a request over a transport that does not follow redirects.
+/// Sends a request and follows its redirects, over a transport that does not follow redirects itself.
 ///
 /// Both transports consist of this function and an adapter. The cache limits the number of concurrent requests.
 func open<Chunk: GatheredBytes>(

@@ -12,16 +12,16 @@ public import Foundation
 import Security
 #endif
 
-/// A transport that fetches media with URLSession, for Apple platforms, with the system's proxies, cellular policy and
-/// trust.
+/// A transport for Apple platforms that fetches media with URLSession. It uses the system's proxies, cellular policy
+/// and trust.
 ///
 /// On Apple platforms, the task is suspended if about 1 MiB of a body waits for a reader. The system may still deliver
 /// bytes. If 8 MiB are unread, the body is ended, and the rest is requested later. The limit is 64 MiB if the origin
 /// does not support ranges.
 ///
 /// On Linux, use `AsyncHTTPClientUpstream` instead. FoundationNetworking can't suspend a body (`resume()` repeats the
-/// request) and always decompresses. It may report a response as complete after a broken connection if the length is
-/// unknown.
+/// request) and always decompresses bodies. It may report a response as complete after a broken connection if the
+/// length is unknown.
 ///
 /// The transport does not store cookies, responses or credentials.
 public final class URLSessionUpstream: Upstream {
@@ -32,7 +32,7 @@ public final class URLSessionUpstream: Upstream {
     /// Creates a transport with its own connections.
     ///
     /// - Parameters:
-    ///   - configuration: Timeouts and limits.
+    ///   - configuration: The timeouts and limits of the transport.
     ///   - sessionConfiguration: Other system settings, such as proxies, TLS versions and classes of service. The
     ///     transport copies the configuration, disables cookies, cache and credentials in the copy, and requires TLS
     ///     1.2.
@@ -62,7 +62,7 @@ public final class URLSessionUpstream: Upstream {
     /// - Parameter onChallenge: A function that is called for each challenge of a connection
     ///   (`NSURLAuthenticationMethodServerTrust`, `…ClientCertificate`, `…NTLM`, `…Negotiate`), from any task. Return
     ///   `.performDefaultHandling` for challenges that you don't handle. The `MediaSource` handles a 401 response to a
-    ///   request. FoundationNetworking does not report such challenges.
+    ///   request. FoundationNetworking does not report challenges of a connection.
     public convenience init(
         _ configuration: HTTPUpstream.Configuration = .init(),
         sessionConfiguration: URLSessionConfiguration = .ephemeral, onChallenge: @escaping ChallengeHandler
@@ -97,7 +97,7 @@ public final class URLSessionUpstream: Upstream {
             session.tlsMinimumSupportedProtocolVersion = .TLSv12
         }
         #endif
-        // The exchange has its own timeouts. URLSession's would also count while a body is suspended.
+        // The exchange has its own timeouts. URLSession's timeout would also count while a body is suspended.
         session.timeoutIntervalForRequest = 7 * 86400
         self.session = URLSession(configuration: session, delegate: delegate, delegateQueue: nil)
     }
@@ -256,7 +256,8 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
-        // FoundationNetworking does not call `didReceive response` for a redirect without a URL, and discards its body.
+        // FoundationNetworking does not call `didReceive response` for a redirect without a URL, and discards the body
+        // of the redirect.
         let isBare = flights.withLock { $0[task.taskIdentifier]?.hasHead == false } && error == nil
         if isBare { receiveHead(task.response, of: task) }
         guard let flight = flights.withLock({ $0.removeValue(forKey: task.taskIdentifier) }) else { return }
@@ -272,7 +273,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
 }
 
 extension HTTPURLResponse {
-    /// The header fields. URLSession combines repeated ones.
+    /// The header fields. URLSession combines repeated fields.
     var fields: HTTPFields {
         var fields = HTTPFields()
         for (name, value) in allHeaderFields {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A numeric address: 4 or 16 bytes, as `inet_pton` parses them (RFC 4291 §2.2).
+/// An IP address: 4 or 16 bytes, in the text form that `inet_pton` parses (RFC 4291 §2.2).
 package struct IPAddress: Hashable, Sendable {
     /// The bytes, most significant first. An IPv4-mapped IPv6 address (`::ffff:a.b.c.d`) has 4 bytes.
     package let bytes: [UInt8]

@@ -11,8 +11,8 @@ import Darwin
 
 /// The proxies that environment variables specify, with the same names and meaning as for curl (curl(1), ENVIRONMENT).
 ///
-/// It does no I/O. For an `http` URL, only `http_proxy` in lower case counts, because clients of a server may set
-/// `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
+/// This type does not perform I/O. For an `http` URL, only `http_proxy` in lower case counts, because clients of a
+/// server may set `HTTP_PROXY` (as with CGI). `all_proxy` applies to both schemes.
 struct ProxyEnvironment: Sendable {
     /// A proxy for requests.
     struct Proxy: Sendable, Hashable {
