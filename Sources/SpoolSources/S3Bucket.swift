@@ -14,9 +14,9 @@ public import Spool
 public struct S3Bucket: Sendable {
     /// The credentials for signing requests.
     public struct Credentials: Sendable {
-        /// The public part of the key.
+        /// The public part of the access key.
         public var accessKeyID: String
-        /// The secret part, which is never sent.
+        /// The secret part of the access key, which is never sent.
         public var secretAccessKey: String
         /// The session token of temporary credentials.
         public var sessionToken: String?
@@ -61,7 +61,7 @@ public struct S3Bucket: Sendable {
     ///   - now: A function that returns the current date.
     ///   - credentials: A function that returns the credentials. It is called when credentials are first needed, have
     ///     expired, or were rejected, but never concurrently for one bucket.
-    /// - Throws: ``SourceError`` if endpoint and name do not form a valid URL.
+    /// - Throws: ``SourceError`` if the endpoint and the name do not form a valid URL.
     public init(
         _ name: String, region: String, endpoint: URL? = nil, addressing: Addressing = .virtualHost,
         lifetime: Int = 3600, now: @escaping @Sendable () -> Date = { Date() },
@@ -105,8 +105,8 @@ public struct S3Bucket: Sendable {
     }
 }
 
-/// A signer of URLs for `GET` by AWS Signature Version 4 (docs.aws.amazon.com, “Authenticating Requests: Using Query
-/// Parameters”).
+/// A signer of URLs for `GET` requests with AWS Signature Version 4 (docs.aws.amazon.com, “Authenticating Requests:
+/// Using Query Parameters”).
 struct S3Signer {
     private let credentials: S3Bucket.Credentials
     private let region: String

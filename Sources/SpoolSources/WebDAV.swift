@@ -23,9 +23,9 @@ public struct WebDAV: Sendable {
         public var isFolder: Bool
         /// The size in bytes, or `nil` if the server does not send it.
         public var length: Int64?
-        /// The media type.
+        /// The media type, or `nil` if the server does not send it.
         public var contentType: String?
-        /// The entity tag, including its quotes.
+        /// The entity tag, including its quotes, or `nil` if the server does not send it.
         public var entityTag: String?
         /// The time of the last change, in the server's format (RFC 9110 §5.6.7).
         public var lastModified: String?
@@ -38,7 +38,7 @@ public struct WebDAV: Sendable {
     private let account: HeaderProvider
     private let upstream: any Upstream
 
-    /// Creates a client of a WebDAV server.
+    /// Creates a client for a WebDAV server.
     ///
     /// - Parameters:
     ///   - root: The folder to which paths are relative.
@@ -50,7 +50,7 @@ public struct WebDAV: Sendable {
         self.upstream = upstream
     }
 
-    /// Returns a source for a file.
+    /// Returns a media source for the file at a path.
     public func media(at path: String) -> MediaSource { account.media(at: url(path, isFolder: false)) }
 
     /// Returns the properties of a file or folder.
@@ -103,7 +103,7 @@ public struct WebDAV: Sendable {
     /// Returns a reference's path relative to the root, or `nil` if it is outside the root.
     ///
     /// The scheme and the port of the reference are ignored. A server behind a reverse proxy may send a scheme and port
-    /// that differ from its public ones.
+    /// that differ from its public scheme and port.
     private func path(of reference: String, from url: URL) -> String? {
         guard let found = URL(string: reference, relativeTo: url)?.absoluteURL.standardized,
             found.host()?.lowercased() == root.host()?.lowercased()

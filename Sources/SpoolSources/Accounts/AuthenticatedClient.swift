@@ -74,11 +74,12 @@ private struct OneChunk: AsyncSequence, Sendable {
     func makeAsyncIterator() -> Iterator { Iterator(data: data) }
 }
 
-/// An error that states why a source could not provide a URL or credentials: a sentence for users, without secrets.
+/// An error that states why a source could not provide a URL or credentials. Its message is for users, and does not
+/// contain secrets.
 public struct SourceError: Error, LocalizedError, CustomStringConvertible {
     /// A sentence that names the request, its host and the cause.
     public let message: String
-    /// The HTTP status, if a response is the cause.
+    /// The HTTP status, if the error was caused by a response.
     public let httpStatus: Int?
 
     init(_ message: String, status: Int? = nil) {

@@ -12,13 +12,13 @@ public final class DigestAuthentication: Sendable {
     private let user: String
     private let password: String
 
-    /// Creates an account.
+    /// Creates an account with a user name and a password.
     ///
     /// - Parameters:
     ///   - user: The user name.
     ///   - password: The password.
     ///   - url: Any URL of the account. It is requested without credentials to get the challenge.
-    ///   - upstream: The transport for the request.
+    ///   - upstream: The transport for the request for the challenge.
     public init(user: String, password: String, challengeURL url: URL, upstream: any Upstream) {
         self.user = user
         self.password = password
@@ -108,7 +108,7 @@ struct DigestChallenge: Sendable, Equatable {
     ///
     /// - Parameters:
     ///   - target: The path and query.
-    ///   - clientNonce: A fixed value for tests. The default is random.
+    ///   - clientNonce: A fixed value for tests. By default, a random value is used.
     func authorization(
         user: String, password: String, method: String, target: String, clientNonce: String? = nil
     ) -> String {

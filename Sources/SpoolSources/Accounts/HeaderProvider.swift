@@ -23,7 +23,7 @@ public final class HeaderProvider: Sendable {
         /// The time at which the fields expire, or `nil` if they are valid until the origin rejects them.
         public var expiration: Date?
 
-        /// Creates fields.
+        /// Creates the fields of an account.
         public init(_ headerFields: HTTPFields, expiration: Date? = nil) {
             self.headerFields = headerFields
             self.expiration = expiration
