@@ -52,13 +52,13 @@ package final class FaultyFileSystem: FileSystem {
     /// Creates a wrapper around `base`, which is the machine's own file system by default.
     package init(_ base: any FileSystem = SystemFileSystem()) { self.base = base }
 
-    /// Adds a fault, which applies in addition to those added before.
+    /// Adds a fault, which applies in addition to the faults added before.
     ///
     /// Calls from background work also count. Before you use `skipped` or `times` in a test, wait until the store or
     /// cache is idle.
     ///
     /// - Parameters:
-    ///   - calls: The affected kinds of call. The default is all.
+    ///   - calls: The affected kinds of call. The default is all kinds.
     ///   - effect: The effect of the fault.
     ///   - skipped: The number of calls that pass before the fault applies.
     ///   - times: The number of calls to which the fault applies. The default is unlimited.
@@ -86,8 +86,8 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// The number of calls by kind, including failed ones, but not calls whose effect the function of ``decide(_:)``
-    /// determined.
+    /// The number of calls by kind. Failed calls are included, but not calls whose effect the function of
+    /// ``decide(_:)`` determined.
     package var counts: [Call: Int] { state.withLock { $0.counts } }
 
     /// The sum of all ``counts``.
@@ -188,11 +188,11 @@ package final class FaultyFileSystem: FileSystem {
     /// does not report it.
     package func setSpaceForCaches(_ count: Int64?) { state.withLock { $0.spaceForCaches = count } }
 
-    /// Sets the free space of the volume in bytes; `nil` uses the real one.
+    /// Sets the free space of the volume, in bytes; `nil` uses the real value.
     package func setFreeSpace(_ count: Int64?) { state.withLock { $0.freeSpace = count } }
 
     /// Sets the maximum number of bytes that `readWithoutBlocking` returns, as if the next bytes were not in memory.
-    /// With 0, it returns none.
+    /// With 0, it does not return any bytes.
     ///
     /// Bytes within the limit count as in memory, regardless of the system's cache. By default, the wrapped file
     /// determines whether bytes are in memory.
@@ -200,7 +200,7 @@ package final class FaultyFileSystem: FileSystem {
 
     fileprivate var readWithoutBlockingLimit: Int? { state.withLock { $0.readWithoutBlockingLimit } }
 
-    /// Sets the allocation unit of the volume, in bytes; `nil` uses the real one.
+    /// Sets the allocation unit of the volume, in bytes; `nil` uses the real value.
     package func setBlockSize(_ count: Int64?) { state.withLock { $0.blockSize = count } }
 }
 

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A clock that only a test advances, for timeouts, back-off and pacing without real waits.
 ///
-/// Code under test sleeps on it as on any `Clock`. The test waits for this with ``waitForSleepers(_:)``, and then
-/// advances the clock with ``advance(by:)``. Any task may use it.
+/// Code under test sleeps on it as on any `Clock`. The test waits with ``waitForSleepers(_:)`` until the code sleeps,
+/// and then advances the clock with ``advance(by:)``. The clock may be used from any task.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -27,7 +27,7 @@ public final class ManualClock: Clock, Sendable {
         /// Returns the duration from this instant to `other`.
         public func duration(to other: Instant) -> Duration { other.offset - offset }
 
-        /// Whether `lhs` is earlier than `rhs`.
+        /// Returns whether `lhs` is earlier than `rhs`.
         public static func < (lhs: Instant, rhs: Instant) -> Bool { lhs.offset < rhs.offset }
     }
 
@@ -78,7 +78,7 @@ public final class ManualClock: Clock, Sendable {
     /// The number of sleeping tasks.
     package var sleepers: Int { state.withLock { $0.sleepers.count } }
 
-    /// The earliest deadline of the sleeping tasks; `nil` if no task sleeps.
+    /// The earliest deadline of the sleeping tasks; `nil` if no task is sleeping.
     package var nextDeadline: Instant? { state.withLock { $0.sleepers.map(\.deadline).min() } }
 
     /// Advances the clock and resumes the tasks whose deadline is reached, earliest first.
@@ -127,7 +127,7 @@ public final class ManualClock: Clock, Sendable {
         state.withLock { _ = $0.cancelled.remove(id) }
     }
 
-    /// Waits until at least `count` tasks sleep.
+    /// Waits until at least `count` tasks are sleeping.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     public func waitForSleepers(_ count: Int) async throws {

@@ -8,11 +8,11 @@ package import Foundation
 package enum SampleMedia: String, CaseIterable, Sendable {
     /// MPEG audio.
     case mp3 = "sound.mp3"
-    /// AAC in MPEG-4, with its index at the end, as encoders write it.
+    /// AAC in MPEG-4, with the index at the end, as encoders write it.
     case m4a = "sound.m4a"
-    /// H.264 and AAC in MPEG-4, with its index at the start, as on the web.
+    /// H.264 and AAC in MPEG-4, with the index at the start, as on the web.
     case mp4 = "front.mp4"
-    /// H.264 and AAC in MPEG-4, with its index (the `moov` box) at the end.
+    /// H.264 and AAC in MPEG-4, with the index (the `moov` box) at the end.
     case mp4MoovAtEnd = "end.mp4"
     /// VP8 and Vorbis.
     case webm = "picture.webm"
@@ -117,7 +117,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
 
 /// Real media in each container that Spool parses, which ffmpeg creates when a test first needs it.
 ///
-/// The media contains noise, so that the files are about as large as real ones.
+/// The media contains noise, so that the files are about as large as real media files.
 package enum SampleContainer: String, CaseIterable, Sendable {
     /// MPEG audio with an image in its ID3 tag.
     case mp3 = "cover.mp3"

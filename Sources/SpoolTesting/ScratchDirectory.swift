@@ -28,7 +28,7 @@ package final class ScratchDirectory: Sendable {
 
 /// The contents of a folder and its subfolders, even while they change.
 ///
-/// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, so its results
+/// If a folder is removed during the search, `FileManager`'s enumerator ends early without an error, so its results may
 /// lack unrelated files. This type skips only the removed folder.
 package enum FolderTree {
     /// Returns the paths of all files and folders below `path`, relative to it and sorted.
@@ -49,7 +49,7 @@ package struct ForbiddenContent: Sendable {
     /// Creates a list of content to search for.
     ///
     /// - Parameters:
-    ///   - words: The texts.
+    ///   - words: The texts to search for.
     ///   - plain: The bytes of which no piece may be found. A piece consists of 16 bytes with at least four different
     ///     values. The search uses one piece from each 4 KiB, at an unaligned offset.
     package init(words: [String] = [], plain: [Data] = []) {

@@ -9,7 +9,7 @@ import Synchronization
 /// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same ``/SpoolOrigin/OriginLog``, in
 /// which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only the
 /// bytes that the test has allowed are delivered. It does not follow redirects, has neither timeouts nor a connection
-/// limit per host, and selects resources only by the path of a URL. Any task may use it.
+/// limit per host, and selects resources only by the path of a URL. The transport may be used from any task.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)
@@ -23,9 +23,9 @@ public final class ScriptedUpstream: Upstream {
     @nonexhaustive
     #endif
     public enum Delivery: Sendable {
-        /// Immediately when the reader requests them.
+        /// Bytes are delivered immediately when the reader requests them.
         case immediate
-        /// When the test allows them with ``ScriptedUpstream/deliver(_:of:)``.
+        /// Bytes are delivered when the test allows them with ``ScriptedUpstream/deliver(_:of:)``.
         case manual
     }
 
@@ -89,7 +89,7 @@ public final class ScriptedUpstream: Upstream {
 
     /// Changes the resource at `path`, if there is one. Started responses continue unchanged.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
-        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Compared with `nil` before.
+        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Not `nil`, as checked before.
     }
 
     /// Serves `resource` at `path` from now on. With `nil`, the path returns 404.

@@ -1,7 +1,7 @@
 #if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
 package import Foundation
 
-/// A program on this machine, which can be run to its end.
+/// A program on this machine that can be run to its end.
 package struct Tool: Sendable {
     /// The exit status of a run, and its output to standard output and standard error.
     package struct Result: Sendable {
@@ -37,7 +37,7 @@ package struct Tool: Sendable {
         return Result(status: await run.status(), text: text)
     }
 
-    /// Starts the program.
+    /// Starts the program, and returns its run.
     package func start(_ arguments: [String], environment: [String: String] = [:]) throws -> Run {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: path)

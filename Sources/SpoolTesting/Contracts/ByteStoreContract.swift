@@ -2,7 +2,7 @@ import Foundation
 public import Spool
 
 /// The contract of every ``/SpoolStorage/ByteStore``, as cases for any implementation: the package's own two stores,
-/// and yours.
+/// and your own.
 ///
 /// The cases do not depend on a test framework. Each case throws an error if its rule is violated, and needs its own
 /// empty store.

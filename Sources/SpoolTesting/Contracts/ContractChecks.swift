@@ -2,21 +2,21 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// Throws unless `condition` is true.
+/// Throws an error unless `condition` is true.
 func check(
     _ condition: Bool, _ message: @autoclosure () -> String, file: String = #fileID, line: Int = #line
 ) throws(ContractFailure) {
     if !condition { throw ContractFailure(message(), file: file, line: line) }
 }
 
-/// Throws unless both values are equal.
+/// Throws an error unless both values are equal.
 func checkEqual<T: Equatable>(
     _ found: T, _ expected: T, _ what: String = "", file: String = #fileID, line: Int = #line
 ) throws(ContractFailure) {
     try check(found == expected, "\(what): found \(found), expected \(expected)", file: file, line: line)
 }
 
-/// Throws unless `body` throws an ``UpstreamError`` with one of `codes`.
+/// Throws an error unless `body` throws an ``UpstreamError`` with one of `codes`.
 func checkThrows(
     _ codes: [UpstreamError.Code], file: String = #fileID, line: Int = #line, _ body: () async throws -> Void
 ) async throws {
@@ -38,7 +38,7 @@ extension UpstreamContract.Fixture {
         try await upstream.open(UpstreamRequest(url: url(path), headerFields: fields))
     }
 
-    /// Opens a path and reads it to the end.
+    /// Requests a path, and reads the response to its end.
     func fetch(_ path: String, _ fields: HTTPFields = [:]) async throws -> (head: HTTPResponse, bytes: [UInt8]) {
         let response = try await open(path, fields)
         return (response.head, try await response.body.collect())

@@ -5,8 +5,8 @@ public import Spool
 import SpoolOrigin
 
 extension UpstreamContract.Factory {
-    /// Returns a factory of fixtures for a transport and an `OriginServer` on real sockets. Requires the package trait
-    /// `Tools`.
+    /// Returns a factory of fixtures for a transport and an `OriginServer` on real sockets. This method requires the
+    /// package trait `Tools`.
     public static func sockets(
         _ upstream: @escaping @Sendable (UpstreamContract.Settings) throws -> any Upstream
     ) -> Self {

@@ -23,7 +23,7 @@ public enum UpstreamContract {
         case backPressure
         /// The transport delivers encoded bodies unchanged.
         case encodedBodies
-        /// The transport distinguishes a broken body without a length from a complete one.
+        /// The transport distinguishes a truncated body without a length from a complete body.
         case cutsWithoutLength
         /// The transport follows redirects.
         case redirects
@@ -40,7 +40,7 @@ public enum UpstreamContract {
 
     /// The settings for the transport in one case.
     public struct Settings: Sendable {
-        /// The clock for the timeouts of the transport. Only the case advances it.
+        /// The clock for the timeouts of the transport. Only the test case advances it.
         public var clock = ManualClock()
     }
 
@@ -50,13 +50,13 @@ public enum UpstreamContract {
         package var upstream: any Upstream
         /// The requests that the origin received, and the bytes that it sent.
         package var log: OriginLog
-        /// Returns the URL of a path at a host.
+        /// A function that returns the URL of a path at a host.
         package var url: @Sendable (_ path: String, _ host: String) -> URL
-        /// Resumes the stalled responses for a path.
+        /// A function that resumes the stalled responses for a path.
         package var release: @Sendable (_ path: String) -> Void
-        /// Returns the number of connections that the origin has accepted.
+        /// A function that returns the number of connections that the origin has accepted.
         package var connectionCount: @Sendable () -> Int
-        /// Stops the origin, which is then unreachable.
+        /// A function that stops the origin, which is then unreachable.
         package var stop: @Sendable () async -> Void
 
         /// Creates a fixture from its parts.
@@ -76,10 +76,10 @@ public enum UpstreamContract {
 
     /// A factory of fixtures.
     public struct Factory: Sendable {
-        /// Creates a fixture whose origin serves these resources.
+        /// A function that creates a fixture whose origin serves the given resources.
         package var make: @Sendable (_ resources: [String: OriginResource], Settings) async throws -> Fixture
 
-        /// Creates a factory that calls a function.
+        /// Creates a factory from a function that creates fixtures.
         package init(make: @escaping @Sendable ([String: OriginResource], Settings) async throws -> Fixture) {
             self.make = make
         }
@@ -124,7 +124,7 @@ public enum UpstreamContract {
         }
     }
 
-    /// Returns the cases for a transport with `abilities`.
+    /// Returns the cases for a transport with the capabilities `abilities`.
     public static func cases(for abilities: Set<Capability>) -> [Case] {
         var all = responseCases + failureCases + consumerCases + flowCases + redirectCases
         #if Tools

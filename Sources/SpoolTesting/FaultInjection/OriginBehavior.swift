@@ -17,7 +17,7 @@ public enum OriginBehavior: Sendable {
     case ignoresRanges(acceptRanges: String? = "none")
     /// Responds with 206 even if no range was requested.
     case alwaysPartialContent
-    /// Ignores `If-Range`: responds with 206 regardless of the condition.
+    /// Ignores `If-Range`, and responds with 206 regardless of its condition.
     case ignoresIfRange
     /// Shifts the first and last byte in `Content-Range`; the body still contains the requested range.
     case contentRangeShifted(by: Int64)
@@ -29,7 +29,7 @@ public enum OriginBehavior: Sendable {
     /// `Content-Length` is the length of the sent body. In a 200 response, the length of the body differs from the
     /// media's length by this number.
     case extraBytes(Int64)
-    /// Sends at most this number of bytes of the requested range with matching headers, which is a valid, shorter 206
+    /// Sends at most this number of bytes of the requested range, with matching headers, which is a valid, shorter 206
     /// response.
     case rangeLimit(Int64)
     /// Responds to every request with 416 and the media's length.

@@ -23,7 +23,8 @@ package final class MemoryFileSystem: FileSystem {
 
     /// Creates an empty file system.
     ///
-    /// - Parameter isReal: Selects the paths of real files on the machine. The default is none.
+    /// - Parameter isReal: A function that selects the paths of real files on the machine. By default, it does not
+    ///   select any.
     package init(isReal: @escaping @Sendable (String) -> Bool = { _ in false }) {
         self.isReal = isReal
         self.state = Mutex(State())

@@ -122,6 +122,6 @@ package struct SplitMix: RandomNumberGenerator, Sendable {
     /// Returns one of `choices`, which must not be empty.
     package mutating func pick<T>(_ choices: [T]) -> T { choices[below(choices.count)] }
 
-    /// Returns a new generator, so that the numbers of one part of a run don't affect those of another.
+    /// Returns a new generator, so that the numbers of one part of a run don't affect the numbers of another part.
     package mutating func fork() -> SplitMix { SplitMix(next()) }
 }
