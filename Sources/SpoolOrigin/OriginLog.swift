@@ -63,7 +63,7 @@ public final class OriginLog: Sendable {
 
     // MARK: Waiting
 
-    /// Waits for the first request for which `condition` is true.
+    /// Waits for the first request for which `condition` is true, and returns it.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     package func first(where condition: (OriginExchange) -> Bool) async throws -> OriginExchange {

@@ -9,7 +9,7 @@ public import HTTPTypes
 public struct OriginResource: Sendable {
     /// The bytes.
     public var content: OriginContent
-    /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak one), or `nil` to omit the field.
+    /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak tag), or `nil` to omit the field.
     public var etag: String?
     /// The date of the `Last-Modified` field, or `nil` to omit the field.
     public var lastModified: Date?
@@ -58,9 +58,9 @@ public struct OriginResource: Sendable {
 /// the response. Then it passes the decided response to each rule before sending it. The fault simulations of the test
 /// kit use these two steps.
 public struct OriginRule: Sendable {
-    /// Changes the request and the resource, before the response is decided.
+    /// A function that changes the request and the resource, before the response is decided.
     package typealias Prepare = @Sendable (inout OriginRequest, inout OriginResource) -> Void
-    /// Changes the decided response, before its framing is set.
+    /// A function that changes the decided response, before its framing is set.
     package typealias Revise = @Sendable (inout OriginResponse) -> Void
 
     /// The requests to which the rule applies, by their index among all requests for the resource, from 0.

@@ -3,9 +3,9 @@ package import HTTPTypes
 
 /// The response of an origin to one request. This type decides the response, and ``OriginConnection`` sends it.
 ///
-/// It uses neither sockets nor a clock, because the date is a parameter. The origin does not parse `Range` and
-/// `If-Range` with the package's parser, so that a mistake in one parser cannot hide one in the other. Rules may make
-/// the response inconsistent in any way.
+/// It uses neither sockets nor a clock, because the date is a parameter. The origin does not use the package's parser
+/// for `Range` and `If-Range`. Otherwise, a mistake in one parser could hide a mistake in the other. Rules may make the
+/// response inconsistent in any way.
 package struct OriginResponse: Sendable {
     /// The framing that marks the end of a body without `Content-Length`.
     package enum Framing: Sendable {

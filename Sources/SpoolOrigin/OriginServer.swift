@@ -23,7 +23,7 @@ import NIOSSL
 package final class OriginServer: Sendable {
     /// A certificate and its key, as PEM files.
     package struct Identity: Sendable {
-        /// The certificate chain, with the server's own first.
+        /// The certificate chain, with the server's own certificate first.
         package var certificate: URL
         /// The private key.
         package var key: URL

@@ -4,7 +4,7 @@ import Synchronization
 
 /// An origin without its sockets: the resources, the log, the clock and the stalled responses.
 ///
-/// All connections of an ``OriginServer`` share one state. An in-memory transport can use it, too.
+/// All connections of an ``OriginServer`` share one state. An in-memory transport can also use it.
 package final class OriginState: Sendable {
     private struct State {
         var resources: [String: OriginResource]
