@@ -11,7 +11,7 @@ extension MediaCache {
 }
 
 extension MediaResource {
-    /// ``states`` as a publisher: the current state first, then the newest one when the subscriber requests more. It
+    /// ``states`` as a publisher: the current state first, then the newest state when the subscriber requests more. It
     /// publishes on a background thread, so use `receive(on:)` for values to display.
     public var statePublisher: AnyPublisher<ResourceState, Never> {
         StreamPublisher { [self] in states }.eraseToAnyPublisher()

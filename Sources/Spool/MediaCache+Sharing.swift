@@ -19,8 +19,8 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
-    ///   - turn: An object that ends the request's turn when the client is no longer served. `nil` if the turn ends
-    ///     with the response or with the returned object.
+    ///   - turn: An object that ends the request's turn when the client is no longer served. It is `nil` if the turn
+    ///     ends with the response or with the returned object.
     ///   - mayShare: Whether the request may use another request's response. The default is `true`.
     /// - Throws: `CancellationError` if the task is cancelled, or if `turn` has ended.
     package func sharedMedia(
@@ -35,7 +35,7 @@ extension MediaCache {
         turn?.release()
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
-            // The response to a no-store request is for that request only, so others must not wait for it.
+            // The response to a no-store request is for that request only, so other requests must not wait for it.
             guard let (media, resource, question) = open(own, orAnyBut: passed, for: source, asks: !demand.noStore)
             else { break }
             do {
@@ -72,8 +72,8 @@ extension MediaCache {
         return media(for: source)
     }
 
-    /// Opens the resource of `own`. If that resource is not open, but another one with the same key is, uses the open
-    /// one instead.
+    /// Opens the resource of `own`. If that resource is not open, but another resource with the same key is open, uses
+    /// the other resource.
     ///
     /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used. A request that creates the
     /// resource gets the turn to use the origin.
@@ -126,7 +126,7 @@ package final class OriginTurn: Sendable {
     package init() {}
 
     /// Ends the turn because the client is no longer served. The next waiting request may then be sent to the origin,
-    /// or use the response to this one.
+    /// or use the response to this request.
     ///
     /// - Parameter isAnswered: Whether the request has received a response or an error. The default is `false`.
     package func end(isAnswered: Bool = false) {

@@ -143,7 +143,8 @@ public final class MediaCache: Sendable {
 
     /// Opens the directory immediately, instead of when it is first needed.
     ///
-    /// If the disk is full or read-only, stored media can be played and nothing new is stored. That is not an error.
+    /// If the disk is full or read-only, stored media can be played and nothing new is stored. This method then does
+    /// not throw an error.
     ///
     /// - Throws: `CacheError`. Media plays uncached in all cases.
     ///   - `.directoryInUse` if another process uses the directory, or another cache in this process with a different
@@ -213,7 +214,7 @@ public final class MediaCache: Sendable {
     /// Transfers that are nearly complete may finish. Call this method before the process ends. If the process is
     /// killed instead, at most the records of the last tenth of a second are lost.
     ///
-    /// A second call waits until the first one has finished. If several caches have joined, the directory stays open
+    /// A second call waits until the first call has finished. If several caches have joined, the directory stays open
     /// until all of them are closed or released.
     public func close() async {
         if !isClosed.exchange(true, ordering: .relaxed) { core.leave(closing: true) }

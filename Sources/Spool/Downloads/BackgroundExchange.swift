@@ -7,7 +7,7 @@ import SpoolStorage
 /// One exchange between the downloads of a cache and a background session. It stores received files, and starts
 /// transfers for missing ranges.
 ///
-/// It does not fetch bytes, except the first block of media whose download has not started.
+/// The exchange itself does not fetch bytes, except the first block of media whose download has not started.
 struct BackgroundExchange: Sendable {
     private let downloads: Downloads
     private let session: any BackgroundTransferSession

@@ -6,8 +6,9 @@ import Synchronization
 
 /// The folder in which a background session keeps received files and their responses, until they are removed.
 ///
-/// It does not track running transfers, and does not check responses. All methods block. A file counts as received when
-/// both the file and its response are stored, so files that a killed process left incomplete do not count.
+/// The folder does not track running transfers, and does not check responses. All methods block. A file counts as
+/// received when both the file and its response are stored, so files that a killed process left incomplete do not
+/// count.
 package final class BackgroundTransferFolder: Sendable {
     /// The response to one transfer. It contains neither cookies nor the URL.
     private struct Response: Codable {

@@ -18,7 +18,7 @@ final class DownloadWork: CacheWork {
     }
 
     /// The maximum number of concurrent downloads. With a limit of one, the first resource is stored completely even if
-    /// there is not enough space for two.
+    /// there is not enough space for two resources.
     private static let maximumConcurrentDownloads = 1
 
     private let state = Mutex(State())

@@ -110,7 +110,7 @@ public struct Downloads: Sendable {
     /// Returns the set with this name; `nil` if there is none.
     public func set(_ name: String) async throws -> DownloadSet? { try await sets(name).first }
 
-    /// Returns the states of a set: the current one, then the newest one after each change.
+    /// Returns the states of a set: the current state first, then the newest state after each change.
     ///
     /// The stream ends when the set is released or the cache is closed. Iterate over it from one task only.
     public func states(of set: String) -> AsyncStream<DownloadSet> {
@@ -208,7 +208,7 @@ public struct Download: Sendable {
     /// The current progress.
     public var state: PreloadState { preload.state }
 
-    /// The progress: the current state, then the newest one after each change, and the final one last. See
+    /// The progress: the current state first, then the newest state after each change, and the final state last. See
     /// ``Preload/states``.
     ///
     /// The download fails with `.capacityExceeded` if pinned media leaves too little space, and with `.incomplete` if

@@ -7,7 +7,7 @@ import SpoolStorage
 /// The version of a resource that the origin currently sends. It provides the preconditions of requests, and applies
 /// responses to the version.
 ///
-/// It does not depend on the readers, and does not store bytes.
+/// This type does not depend on the readers, and does not store bytes.
 struct CurrentVersion {
     let resource: OpenResource
 

@@ -10,8 +10,8 @@ struct LengthRequest {
 
     /// Requests the last `count` bytes, and reads only the response headers.
     ///
-    /// - Returns: The length, which is also recorded in the resource. `nil` if the response does not contain the
-    ///   length, or does not belong to the current version.
+    /// - Returns: The length, which is also recorded in the resource. The result is `nil` if the response does not
+    ///   contain the length, or does not belong to the current version.
     /// - Throws: `CacheError` if the origin does not respond.
     func length(
         _ credentials: SourceCredentials, last count: Int64, _ priority: Priority

@@ -46,7 +46,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// The order in which media is evicted when space is needed.
     public var eviction = EvictionPolicy.standard
     /// The maximum sizes of parts of the cache, such as the media of one host or the media with a ``MediaSource/tag``.
-    /// If several quotas apply to a resource, the resource counts toward the first one.
+    /// If several quotas apply to a resource, the resource counts toward the first of them.
     public var evictionQuotas: [EvictionQuota] = []
     /// The number of bytes to leave free on the volume of the directory; 0 for none.
     ///

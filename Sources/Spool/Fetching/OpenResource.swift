@@ -16,13 +16,13 @@ final class OpenResource: Sendable {
         /// The elapsed time until which new readers use this resource even though nothing new is cached. Its stored
         /// version could not be opened, but must not be replaced. `nil` if it could be opened.
         var uncachedUntil: Duration?
-        /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. `nil` before
-        /// that.
+        /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. It is `nil`
+        /// before the resource has been opened.
         var edition: Int?
         var isComplete = false
-        /// The last error that readers received. `nil` if bytes have been stored since.
+        /// The last error that readers received, or `nil` if bytes have been stored since.
         var lastFailure: CacheError?
-        /// The reason for the last retry. `nil` if bytes have been stored since.
+        /// The reason for the last retry, or `nil` if bytes have been stored since.
         var lastRetryCause: CacheError?
         /// The number of retries since the resource was opened.
         var retryCount = 0
@@ -54,8 +54,8 @@ final class OpenResource: Sendable {
     let lastResponse = LastResponse()
     /// The waits for the source's resolver and for the length, which end when the cache closes.
     let waits = CancellableWaits()
-    /// The turns of responses, which are evaluated one at a time, so that two first transfers do not both start the
-    /// resource.
+    /// The turns of responses, which are evaluated one at a time, so that two initial transfers do not each start a
+    /// version.
     let evaluation = KeyTurns<CacheKey>(.response)
     /// The purpose of a resource that serves a single request, or `nil` if requests with the same fields share it.
     let separate: SeparatePurpose?
@@ -120,7 +120,7 @@ final class OpenResource: Sendable {
     /// Opens the stored part of the resource, once.
     ///
     /// If the store fails, an event is sent and no error is thrown. Playback continues as if nothing were stored, and
-    /// the stored bytes stay.
+    /// the stored bytes are not removed.
     ///
     /// - Throws: `CancellationError` if the waiting task is cancelled. Under ``FreshnessPolicy/http``, the credentials
     ///   of the source are resolved first, which may never end. `CacheError` with code `.closed`.
@@ -175,7 +175,7 @@ final class OpenResource: Sendable {
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
     /// The same applies if the resource was opened while the directory could not be written.
     ///
-    /// This does not change for the readers of this resource, because their version is in memory.
+    /// The value does not change for the readers of this resource, because their version is in memory.
     var isUncached: Bool { separate != nil || isOutdated || state.withLock { $0.uncachedUntil != nil } }
 
     /// Whether new readers have to open another resource of the same identity; see ``uncachedTime`` and
@@ -193,26 +193,26 @@ final class OpenResource: Sendable {
     /// The current version.
     var generation: Generation? { scheduler.generation }
 
-    /// The length of the current version. `nil` if it is not known.
+    /// The length of the current version, or `nil` if it is not known.
     var knownLength: Int64? { scheduler.length }
 
     /// Whether byte ranges can be requested, as far as is known.
     var supportsByteRanges: Bool { scheduler.contents.supportsRanges }
 
-    /// The reason for the last retry. `nil` if bytes have been stored since.
+    /// The reason for the last retry, or `nil` if bytes have been stored since.
     var lastRetryCause: CacheError? { state.withLock { $0.lastRetryCause } }
 
-    /// The number of retries since the resource was opened, and whether no bytes were stored after the last one.
+    /// The number of retries since the resource was opened, and whether no bytes were stored after the last retry.
     var retries: (count: Int, areCurrent: Bool) { state.withLock { ($0.retryCount, $0.lastRetryCause != nil) } }
 
-    /// The content information that is known without a request to the origin. `nil` if the length is not known, or if
-    /// the origin has to validate the stored version.
+    /// The content information that is known without a request to the origin. It is `nil` if the length is not known,
+    /// or if the origin has to validate the stored version.
     var contentInformation: ContentInformation? { contentInformation(evenStale: false) }
 
     /// Returns the content information that is known without a request to the origin, if the length is known.
     ///
     /// - Parameter evenStale: Whether to use a version that has to be validated. This is for callers that have already
-    ///   waited for a validation, so that only later readers need another one.
+    ///   waited for a validation, so that only later readers need another validation.
     func contentInformation(evenStale: Bool) -> ContentInformation? {
         let contents = scheduler.contents
         guard evenStale || !contents.needsValidation, let length = contents.length else { return nil }
@@ -320,7 +320,7 @@ final class OpenResource: Sendable {
         while true {
             let storesInMemory = state.withLock { $0.storesInMemory }
             scheduler.setMemoryWindow(storesInMemory ? window : nil)
-            // Another thread may have set an older value meanwhile.
+            // Another thread may have set an older value in the meantime.
             if state.withLock({ $0.storesInMemory }) == storesInMemory { return }
         }
     }
@@ -382,7 +382,7 @@ final class OpenResource: Sendable {
         while true {
             let permission = context.coordinator.preloadPermission(of: self)
             scheduler.setPreloadPermission(permission)
-            // Another thread may have set an older value meanwhile.
+            // Another thread may have set an older value in the meantime.
             if context.coordinator.preloadPermission(of: self) == permission { return }
         }
     }

@@ -6,8 +6,8 @@ import SpoolStorage
 /// The sender of one source's requests to its origin: requests by transfers, requests for lengths, and requests before
 /// imports. It also sends clients' requests that bypass the cache.
 ///
-/// It resolves the source's credentials, takes one of the origin's connections, records a loss of the network, and
-/// describes errors. It does not decide what to request, and does not evaluate responses.
+/// This type resolves the source's credentials, takes one of the origin's connections, records a loss of the network,
+/// and describes errors. It does not decide what to request, and does not evaluate responses.
 struct OriginExchange: Sendable {
     let credentials: SourceCredentials
     let context: CacheContext
@@ -109,7 +109,8 @@ struct OriginExchange: Sendable {
         return Opened(response: response, connection: connection, number: prepared.number)
     }
 
-    /// Refreshes the source's credentials if the origin rejected them. Returns whether the source returned new ones.
+    /// Refreshes the source's credentials if the origin rejected them. Returns whether the source returned new
+    /// credentials.
     func refreshesCredentials(after opened: Opened) async throws -> Bool {
         let status = opened.response.head.status.code
         guard [401, 403, 407, 410].contains(status) else { return false }

@@ -4,7 +4,7 @@ import Synchronization
 /// the others wait for its response.
 final class RequestTurns: Sendable {
     struct State {
-        /// The number of the current turn. `nil` if no request has it.
+        /// The number of the current turn, or `nil` if no request has a turn.
         var current: Int?
         var count = 0
         /// Whether a request reached its time limit while it waited for the end of the current turn.
@@ -28,7 +28,7 @@ final class RequestTurns: Sendable {
 
         deinit { end() }
 
-        /// Ends the turn. Has no effect if the turn has already ended.
+        /// Ends the turn. This method has no effect if the turn has already ended.
         func end(isAnswered: Bool = false) { turns.end(isAnswered: isAnswered) { $0 == number } }
     }
 

@@ -6,8 +6,8 @@ import Synchronization
 
 /// The response headers of one resource, for readers that need them before the first byte.
 ///
-/// It determines which version a reader reads, and why that version is used. It does not depend on the offsets of
-/// transfers.
+/// This type determines which version a reader reads, and why that version is used. It does not depend on the offsets
+/// of transfers.
 struct ResourceHeaders {
     let resource: OpenResource
 
@@ -61,7 +61,7 @@ struct ResourceHeaders {
     /// Wakes the readers that wait for headers, because a response has been evaluated or the stored version may be
     /// used.
     func wakeReaders() {
-        // The turn ends before its reader is woken. That reader also ends the turn, and by then another request may
+        // The turn ends before its reader is woken. When that reader ends the turn later, another request may already
         // have taken it. If there is no version yet, the request that has the turn sends a new request to the origin,
         // or fails.
         if resource.generation != nil { resource.turns.end(isAnswered: true) }

@@ -5,7 +5,7 @@ import SpoolStorage
 
 /// The readers of one resource. This type opens and closes them, and returns the bytes that they may read next.
 ///
-/// It does not read bytes. ``MediaReader`` reads them from the version that it receives here.
+/// This type does not read bytes. ``MediaReader`` reads them from the version that it receives here.
 struct ResourceReaders {
     let resource: OpenResource
 
@@ -60,7 +60,7 @@ struct ResourceReaders {
     /// Returns a lease on the version if all of `range` is stored and may be used without a request to the origin.
     /// Otherwise returns `nil`.
     ///
-    /// This is for a reader that needs only these bytes, and therefore need not be opened.
+    /// This method is for a reader that needs only these bytes, and therefore need not be opened.
     func leaseIfStored(_ range: Range<Int64>, opening: Int) -> Lease? {
         guard !scheduler.isClosed, resource.freshness.use(opening, from: range.lowerBound) == .fresh else { return nil }
         let lease = scheduler.lease(having: range)
@@ -116,8 +116,8 @@ struct ResourceReaders {
         }
     }
 
-    /// Returns the next stored bytes of a version that is no longer current. Its reader continues until it
-    /// reaches a byte that is not stored.
+    /// Returns the next stored bytes of a version that is no longer current. A reader of that version continues until
+    /// it reaches a byte that is not stored.
     private func read(in previous: Lease, end: Int64?, at position: Int64, _ limit: Int64) -> ReadResult {
         let generation = previous.generation
         let end = min(end ?? .max, generation.description.length ?? .max)

@@ -4,7 +4,7 @@ import Synchronization
 /// The properties that sources assign to a resource, and the record of its uses in the store.
 final class ResourceUse: Sendable {
     private struct State {
-        /// The key of the stored variant. `nil` before it is known.
+        /// The key of the stored variant, or `nil` before it is known.
         var storageKey: CacheKey?
         /// The presentation that the resource is a part of.
         var presentation: CacheKey?

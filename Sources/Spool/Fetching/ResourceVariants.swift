@@ -104,7 +104,7 @@ struct ResourceVariants {
                     description.fields = freshness.encoded
                 }
             } catch let error as CacheError where error.isStorageError {
-                // It is not known which variant is stored, so this one must not replace it.
+                // It is not known which variant is stored, so this variant must not replace it.
                 isKept = false
                 resource.send(.notCached(cause: error))
             }
@@ -143,8 +143,8 @@ struct ResourceVariants {
         return placement.isUnproven(against: stored, rule: .strong)
     }
 
-    /// Returns whether a version may have this length. The length is `nil` if the response does not contain one, or
-    /// does not contain the total (RFC 9110 §14.4).
+    /// Returns whether a version may have this length. The length is `nil` if the response does not contain the total
+    /// length (RFC 9110 §14.4).
     private static func isPossible(_ length: Int64?, of generation: Generation) -> Bool {
         guard let length else { return true }
         if let known = generation.description.length { return known == length }

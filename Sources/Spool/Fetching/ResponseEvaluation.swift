@@ -7,12 +7,12 @@ import SpoolStorage
 
 /// The evaluation of one response against the stored version. It adopts the version that the response contains.
 ///
-/// It does not store bytes, and does not depend on the readers.
+/// This type does not store bytes, and does not depend on the readers.
 struct ResponseEvaluation {
     let resource: OpenResource
     let head: HTTPResponse
     let start: TransferStart
-    /// The offset from which bytes were requested. `nil` if the whole resource was requested.
+    /// The offset from which bytes were requested, or `nil` if the whole resource was requested.
     let requestedStart: Int64?
     /// Whether the request had `If-Range`.
     let hasIfRange: Bool
@@ -184,7 +184,7 @@ struct ResponseEvaluation {
 
     /// Abandons the stored version, because it can't be continued.
     ///
-    /// - Parameter id: The transfer that requests the same bytes again. `nil` if other bytes are requested instead.
+    /// - Parameter id: The transfer that requests the same bytes again, or `nil` if other bytes are requested instead.
     private func abandon(_ generation: Generation, _ reason: String, keeping id: TransferID?) {
         resource.send(.originChanged(reason: reason))
         // The next reader must not receive the same rejection again.

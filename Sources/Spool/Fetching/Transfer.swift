@@ -7,9 +7,9 @@ import SpoolStorage
 
 /// One request to the origin, from its first header field to its last stored byte.
 ///
-/// It runs as one task on the blocking executor, so that the thread that receives bytes also writes them. Before each
-/// piece, it needs permission from the scheduler. It reports stored bytes and the end of the request, and does not make
-/// decisions about other bytes.
+/// A transfer runs as one task on the blocking executor, so that the thread that receives bytes also writes them.
+/// Before each piece, it needs permission from the scheduler. It reports stored bytes and the end of the request, and
+/// does not make decisions about other bytes.
 struct Transfer {
     let start: TransferStart
     let resource: OpenResource
@@ -429,7 +429,8 @@ struct Transfer {
             case .retired:
                 return false
             case .prefixInvalidated(let range):
-                // The block was reported when it was discarded. Otherwise the same request would be repeated forever.
+                // The block was reported when it was discarded. It must count as missing now, so that the same request
+                // is not repeated forever.
                 resource.missing(range, of: lease.generation)
                 return false
             }

@@ -6,10 +6,10 @@ import Synchronization
 
 /// The freshness of the current version of a resource, and the time at which the origin last confirmed it.
 ///
-/// It does not depend on the version's bytes.
+/// This type does not depend on the version's bytes.
 final class VersionFreshness: Sendable {
     private struct State {
-        /// The freshness of the stored response. `nil` if it is not known.
+        /// The freshness of the stored response, or `nil` if it is not known.
         var stored: StoredFreshness?
         /// The elapsed time at which the origin last confirmed or sent the version, and the last opening to which this
         /// applies.
@@ -50,8 +50,8 @@ final class VersionFreshness: Sendable {
 
     // MARK: - Use
 
-    /// The number of openings to which a request that is sent now applies. `nil` if it applies to all openings before
-    /// its response, because all requests come from one user.
+    /// The number of openings to which a request that is sent now applies. The value is `nil` if such a request applies
+    /// to all openings before its response, because all requests come from one user.
     ///
     /// An opening for another request may use the response only if the response is fresh (RFC 9111 §4).
     var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
@@ -86,7 +86,7 @@ final class VersionFreshness: Sendable {
         }
     }
 
-    /// The freshness of the stored response. `nil` if it is not known.
+    /// The freshness of the stored response, or `nil` if it is not known.
     var current: StoredFreshness? { state.withLock { $0.stored } }
 
     /// Returns whether the version may be used even though the origin did not validate it.

@@ -3,7 +3,7 @@ import SpoolStorage
 
 /// The measurement of one wait of a player's reader. It records long waits, with their cause, in the traffic log.
 ///
-/// It starts only when a reader has to wait, so that reads of stored bytes cost nothing.
+/// A measurement starts only when a reader has to wait, so that reads of stored bytes cost nothing.
 struct WaitMeasurement {
     private let resource: OpenResource
     private let offset: Int64

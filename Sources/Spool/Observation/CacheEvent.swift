@@ -16,7 +16,7 @@ public struct CacheEvent: Sendable {
         case requestCancelled(at: Int64)
         /// The origin failed, and the next attempt follows after `delay`.
         case retrying(after: Duration, cause: CacheError)
-        /// The origin now sends another version. The previous one was discarded.
+        /// The origin now sends another version. The previous version was discarded.
         case originChanged(reason: String)
         /// A response contradicts itself, and only part of it was used.
         case inconsistentResponse(String)
@@ -30,7 +30,7 @@ public struct CacheEvent: Sendable {
         case completed
         /// Readers received this error.
         case failed(CacheError)
-        /// A player received the origin's own URL, for this reason. Its playback does not use the cache.
+        /// A player received the origin's own URL, for this reason. The playback does not use the cache.
         case bypassed(reason: String)
         /// The cache directory can't be used, for this reason. Media plays without being stored. Stored bytes are used
         /// only if another process has the directory open.

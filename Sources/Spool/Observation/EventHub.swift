@@ -205,7 +205,7 @@ extension EventQueue.State {
 }
 
 extension CacheEvent {
-    /// Returns this event joined with the next one, if they describe one contiguous range.
+    /// Returns this event joined with the next event, if they describe one contiguous range.
     fileprivate func joined(with next: CacheEvent) -> CacheEvent? {
         guard key == next.key, redactedURL == next.redactedURL, case .stored(let range) = kind,
             case .stored(let more) = next.kind, range.upperBound == more.lowerBound

@@ -7,7 +7,7 @@ public struct ResourceState: Sendable, Equatable {
     public var storedRanges: ByteRangeSet
     /// The length of the resource in bytes; `nil` before a response states it.
     public var length: Int64?
-    /// The last error that waiting readers received. `nil` after bytes are received again.
+    /// The last error that waiting readers received, or `nil` after bytes are received again.
     public var failure: CacheError?
 
     /// Creates a state, for previews and tests.
@@ -40,7 +40,7 @@ public struct TransferStatistics: Sendable, Hashable {
     /// The number of body bytes received from origins.
     public var bytesFromOrigin: Int64 = 0
     /// The number of bytes delivered from the cache. The first delivery of a received byte does not count, but each
-    /// later one does.
+    /// later delivery does.
     public var bytesFromCache: Int64 = 0
     /// The number of bytes delivered to readers.
     public var bytesServed: Int64 = 0

@@ -103,10 +103,10 @@ package final class TrafficLog: Sendable {
         state.withLock { $0.waits.newest(limit) { keys.contains($0.key) } }
     }
 
-    /// Returns the waits after the one with this number, oldest first.
+    /// Returns the waits after the wait with this number, oldest first.
     package func waits(after id: Int) -> [ReaderWait] { state.withLock { $0.waits.after(id) } }
 
-    /// Returns the ranges evicted after the one with this number, oldest first, and the number of the last one.
+    /// Returns the ranges evicted after the range with this number, oldest first, and the number of the last range.
     package func evictions(after id: Int) -> (ranges: [EvictedRange], lastID: Int) {
         state.withLock { ($0.evictions.after(id), $0.evictions.nextID - 1) }
     }
@@ -249,7 +249,7 @@ package struct RecentItems<Element: Sendable>: Sendable {
         nextID += 1
     }
 
-    /// Returns the items after the one with this number, oldest first.
+    /// Returns the items after the item with this number, oldest first.
     package func after(_ id: Int) -> [Element] { Array(items.suffix(max(0, min(nextID - 1 - id, limit)))) }
 
     /// Returns the most recent items for which `isIncluded` returns `true`, newest first.

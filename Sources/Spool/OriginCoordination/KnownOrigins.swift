@@ -1,6 +1,6 @@
 import SpoolStorage
 
-/// The origins of a cache, by name, and the other origins that each one needs.
+/// The origins of a cache, by name, and the other origins that each origin needs.
 ///
 /// This type is a plain value, which uses neither locks nor a clock. It remembers at most ``limit`` origins, or more
 /// while all of them are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
@@ -74,9 +74,9 @@ struct KnownOrigins: Sendable {
         Set(names(neededBy: name).compactMap { entries[$0]?.origin.loss(at: now) })
     }
 
-    /// Returns whether players of one origin and preloads of another share a bottleneck, as far as is known.
+    /// Returns whether players of one origin and preloads of another origin share a bottleneck, as far as is known.
     ///
-    /// They share one if both need the same origin, or if the players receive bytes at least half as fast as from the
+    /// They share a bottleneck if they need a common origin, or if the players' origin is at least half as fast as the
     /// fastest origin. In the second case, the link of this machine is probably saturated.
     func sharesBottleneck(_ players: String, _ preloads: String) -> Bool {
         if !names(neededBy: players).isDisjoint(with: names(neededBy: preloads)) { return true }

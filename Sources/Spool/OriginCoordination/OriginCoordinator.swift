@@ -6,7 +6,8 @@ import Synchronization
 /// The coordinator of all resources of a cache. It manages the information that no single resource contains: the
 /// origins, and whether any player is waiting.
 ///
-/// It pauses preloads while players wait, according to ``PreloadYielding``. It does not start transfers itself.
+/// The coordinator pauses preloads while players wait, according to ``PreloadYielding``. It does not start transfers
+/// itself.
 final class OriginCoordinator: Sendable {
     private struct State {
         var origins = KnownOrigins()

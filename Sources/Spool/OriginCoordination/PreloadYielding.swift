@@ -142,7 +142,7 @@ struct PreloadYielding: Sendable {
         return changed
     }
 
-    /// The time of the next review if nothing changes. `nil` if none is needed.
+    /// The time of the next review if nothing changes, or `nil` if no review is needed.
     var deadline: Duration? {
         guard !preloads.isEmpty else { return nil }
         let quiet = playbacks.values.compactMap { $0.count > 0 ? nil : $0.quietAt }.min()

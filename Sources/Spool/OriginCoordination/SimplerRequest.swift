@@ -45,7 +45,7 @@ struct SimplerRequest {
         return mayRejectRanges && origin.mayRejectRanges(by: failure) ? withoutRange : nil
     }
 
-    /// The fields without a range. `nil` if there is no range.
+    /// The fields without a range, or `nil` if there is no range.
     var withoutRange: HTTPFields? {
         guard fields[.range] != nil else { return nil }
         var fields = fields
@@ -54,7 +54,7 @@ struct SimplerRequest {
         return fields
     }
 
-    /// The fields without the conditions of a validation. `nil` if there are none.
+    /// The fields without the conditions of a validation, or `nil` if there are none.
     private var withoutConditions: HTTPFields? {
         var simpler = fields
         simpler[.ifNoneMatch] = nil

@@ -33,7 +33,7 @@ public final class Preload: Sendable {
     /// The current progress.
     public var state: PreloadState { progress.withLock { $0.state } }
 
-    /// The progress: the current state, then the newest one after each change, and the final one last.
+    /// The progress: the current state first, then the newest state after each change, and the final state last.
     ///
     /// A slow listener misses states in between. Each call returns a new stream. Iterate over it from one task.
     public var states: AsyncStream<PreloadState> {
@@ -53,7 +53,8 @@ public final class Preload: Sendable {
         return state
     }
 
-    /// Cancels the preload. Stored bytes stay, and are not fetched again. Has no effect after the end.
+    /// Cancels the preload. Stored bytes stay in the cache, and are not fetched again. This method has no effect after
+    /// the preload has ended.
     public func cancel() {
         let (isWaiting, task) = progress.withLock { progress in
             progress.isCancelled = true
@@ -189,7 +190,7 @@ public struct PreloadState: Sendable {
         public static let finished = Phase(name: .finished)
         /// The preload failed; see ``PreloadState/error``.
         public static let failed = Phase(name: .failed)
-        /// The preload was cancelled. Stored bytes stay.
+        /// The preload was cancelled. Stored bytes stay in the cache.
         public static let cancelled = Phase(name: .cancelled)
 
         /// Whether the preload has ended.

@@ -90,7 +90,7 @@ final class PreloadWork: Sendable {
                 state.withLock { _ = $0.running.removeValue(forKey: ObjectIdentifier(preload)) }
                 continue
             }
-            // Preloads may have been paused before this one could be interrupted.
+            // Preloads may have been paused before this preload could be interrupted.
             if state.withLock({ !$0.reasons.isEmpty }) { preload.interrupt() }
         }
     }

@@ -8,9 +8,9 @@ import SpoolScheduling
 /// for await state in next.states { bar.progress = state.fractionCompleted ?? 0 }
 /// ```
 ///
-/// Stored bytes are not fetched again, so a cancelled preload, or one whose process ended, continues with the missing
-/// ranges. While a player waits for bytes of any media, preloads pause. Preloads do not pin media, so the media may be
-/// evicted again. Playlists are preloaded as files, without their segments.
+/// Stored bytes are not fetched again. A preload that was cancelled, or whose process has ended, continues with the
+/// missing ranges when it is added again. While a player waits for bytes of any media, preloads pause. Preloads do not
+/// pin media, so the media may be evicted again. Playlists are preloaded as files, without their segments.
 ///
 /// Preloads continue without the preloader until they end or are cancelled, or the cache is closed.
 public final class Preloader: Sendable {
@@ -46,7 +46,7 @@ public final class Preloader: Sendable {
         return preload
     }
 
-    /// Cancels all preloads that have not ended. Stored bytes stay.
+    /// Cancels all preloads that have not ended. Stored bytes stay in the cache.
     public func cancelAll() { work.cancelAll() }
 }
 

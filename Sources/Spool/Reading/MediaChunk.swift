@@ -38,7 +38,7 @@ public struct MediaChunk: Sendable {
         try data.withUnsafeBytes(body)
     }
 
-    /// The bytes as a part of a file, which can be sent without passing through memory. `nil` if the bytes are in
+    /// The bytes as a part of a file, which can be sent without passing through memory, or `nil` if the bytes are in
     /// memory.
     ///
     /// The part does not change while this chunk or the slice exists.

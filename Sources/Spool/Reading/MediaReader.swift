@@ -90,8 +90,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         waits.end()
     }
 
-    /// Ends the reader. A waiting call to ``next()`` returns `nil`. Stored bytes stay, and the transfers of other
-    /// readers continue.
+    /// Ends the reader. A waiting call to ``next()`` returns `nil`. Stored bytes stay in the cache, and the transfers
+    /// of other readers continue.
     public func cancel() {
         phase.cancel()
         waits.end()
@@ -108,7 +108,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         public mutating func next() async throws -> MediaChunk? { try await reader.next() }
     }
 
-    /// The offset of the next byte. `nil` if it depends on a length that is not known, or if the reader has ended.
+    /// The offset of the next byte, or `nil` if it depends on a length that is not known, or if the reader has ended.
     package var position: Int64? {
         switch phase.current {
         case .open(let reader): reader.position
@@ -127,7 +127,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Returns the next chunk if its bytes are in memory and may be used without a request to the origin, otherwise
     /// `nil`.
     ///
-    /// It does not wait, and does not change threads.
+    /// This method does not wait, and does not change threads.
     private func first(_ limit: Int64) -> MediaChunk? {
         watch?.begin()
         if let chunk = storedChunk(limit) { return chunk }

@@ -38,8 +38,8 @@ extension MediaResource {
 
     /// Asks the origin to confirm the version that other requests are reading, without requesting its bytes.
     ///
-    /// - Returns: The response that confirms the version, and the resource that receives its bytes. `nil` if there is
-    ///   no such version, or if the origin sends another version.
+    /// - Returns: The response that confirms the version, and the resource that receives its bytes. The result is `nil`
+    ///   if there is no such version, or if the origin sends another version.
     /// - Throws: The errors of ``MediaReader/response()``.
     package func confirmed(
         _ demand: FreshnessDemand, priority: Priority
@@ -65,7 +65,7 @@ extension MediaResource {
         resource.flatMap { $0.lastResponse.takeCookies(for: source, at: $0.context.clock.elapsed()) }
     }
 
-    /// The reason for the last retry. `nil` if there was none, or if bytes have been stored since.
+    /// The reason for the last retry, or `nil` if there was none, or if bytes have been stored since.
     package var retryCause: CacheError? { resource?.lastRetryCause }
 
     /// The range to request if only the response headers are needed.

@@ -1,6 +1,6 @@
 package import SpoolStorage
 
-/// The identity and the description of the version to which some bytes belong. It shows whether existing response
+/// The identity and the description of the version to which some bytes belong. A mark shows whether existing response
 /// headers belong to these bytes.
 package struct VersionMark: Sendable, Equatable {
     fileprivate var generation: GenerationIdentifier

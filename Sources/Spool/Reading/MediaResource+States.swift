@@ -1,7 +1,7 @@
 import Synchronization
 
 extension MediaResource {
-    /// The state of the stored bytes: the current one first, then the newest one after each change.
+    /// The state of the stored bytes: the current state first, then the newest state after each change.
     ///
     /// No request is sent to the origin. States between two reads of the stream are skipped, so a slow view does not
     /// cause a backlog. Each call returns a separate stream, which keeps the resource open until it is released, and

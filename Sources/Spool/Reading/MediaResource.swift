@@ -26,8 +26,8 @@ public final class MediaResource: Sendable {
     private let question: RequestTurns.Turn?
     /// Whether the resource was opened for a source that sends different header fields.
     package let isShared: Bool
-    /// The use of the current version by readers, as decided for the request for which the resource is opened. `nil` to
-    /// decide when a reader opens.
+    /// The use of the current version by readers, as decided for the request for which the resource is opened. If it is
+    /// `nil`, the use is decided when a reader opens.
     let decidedUse: StoredFreshness.Use?
     /// Whether the resource is opened for a request that may use another request's response.
     package var usesOthersResponse: Bool { decidedUse != nil || joinsTransfer }
@@ -94,7 +94,7 @@ public final class MediaResource: Sendable {
         var id: ReaderID
         var position: ReaderPosition
         var resource: OpenResource
-        /// The media that keeps the reader's own resource open; `nil` if the reader uses a shared one.
+        /// The media that keeps the reader's own resource open; `nil` if the reader uses a shared resource.
         var own: MediaResource?
     }
 
@@ -139,8 +139,8 @@ public final class MediaResource: Sendable {
 
     /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
     ///
-    /// This is for a reader that must validate the response in progress before using it, if nothing can prove that both
-    /// versions are the same. The readers of the response in progress continue.
+    /// This is for a reader that must validate the response in progress before using it. It is needed if nothing can
+    /// prove that both versions are the same. The readers of the response in progress continue.
     private func separate() -> MediaResource? {
         guard let context = resource?.context else { return nil }
         let identity = identity.separate()
@@ -170,7 +170,7 @@ public final class MediaResource: Sendable {
     private func contentInformation(for priority: Priority) async throws -> ContentInformation {
         let resource = try await opened()
         if let known = resource.contentInformation { return known }
-        // The headers of a response contain the information. Its first block, which a player needs next, is stored.
+        // The headers of a response contain the information. The first block, which a player needs next, is stored.
         let reader = MediaReader(
             media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1, isCounted: false)
         let failure = Mutex<(any Error)?>(nil)

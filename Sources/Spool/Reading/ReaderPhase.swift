@@ -8,12 +8,12 @@ struct OpenReader {
     let resource: OpenResource
     /// The position that the scheduler sees.
     private let shared: ReaderPosition
-    /// The media of the reader's own resource, which stays open. `nil` if the reader uses a shared one.
+    /// The media of the reader's own resource, which stays open, or `nil` if the reader uses a shared resource.
     let own: MediaResource?
     fileprivate(set) var position: Int64
     /// Whether the position was counted from the end of the resource, and the reader's version is not known yet.
     fileprivate(set) var isCountedFromEnd: Bool
-    /// The version of the last bytes that the reader took. `nil` before its first bytes.
+    /// The version of the last bytes that the reader took, or `nil` before its first bytes.
     fileprivate(set) var lease: Lease?
     /// The offset up to which the reader may read stored bytes without calling the scheduler.
     fileprivate(set) var freeUntil: Int64 = 0

@@ -158,8 +158,8 @@ public struct ResolvedRequest: Sendable {
     public var url: URL
     /// Additional header fields, such as `Authorization`.
     public var headerFields: HTTPFields
-    /// The time at which the request expires, such as the expiration of a signed URL. `nil` if the request is valid
-    /// until the origin rejects it.
+    /// The time at which the request expires, such as the expiration of a signed URL. It is `nil` if the request is
+    /// valid until the origin rejects it.
     ///
     /// After that time, the source is resolved again before another request is sent. Responses that have already
     /// started continue.

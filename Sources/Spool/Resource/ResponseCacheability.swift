@@ -56,7 +56,8 @@ struct ResponseCacheability: Sendable {
         self.hasVary = fields.contains(.vary)
     }
 
-    /// Returns the freshness after a 304, whose fields replace the stored ones with the same names (RFC 9111 §3.2).
+    /// Returns the freshness after a 304 response, whose fields replace the stored fields with the same names (RFC 9111
+    /// §3.2).
     ///
     /// The age of the 304 counts from the time at which it was received, even if it is evaluated later.
     func freshness(updating stored: StoredFreshness?) -> StoredFreshness {

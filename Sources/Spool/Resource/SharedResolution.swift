@@ -97,7 +97,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 ///
 /// The source's fields are sent only to its own origin (RFC 9110 §4.3.1). A manifest can name any host, which must not
 /// receive the credentials. A resolver is called once for all files, and again after a rejection. Cookies that an
-/// origin sets with one file are sent with the requests for the others, as ``CookieJar`` allows.
+/// origin sets with one file are sent with the requests for the other files, as ``CookieJar`` allows.
 package final class PresentationSource: Sendable {
     /// The source of the manifest.
     package let source: MediaSource

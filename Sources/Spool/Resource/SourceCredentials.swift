@@ -36,7 +36,7 @@ final class SourceCredentials: Sendable {
         self.executor = executor
     }
 
-    /// The last resolved request. `nil` if there is none.
+    /// The last resolved request, or `nil` if there is none.
     var known: ResolvedRequest? { state.withLock { $0.resolved?.request } }
 
     /// Returns the request to send, and resolves the source if it has not been resolved, or if the request has expired.
@@ -62,7 +62,7 @@ final class SourceCredentials: Sendable {
             if let known = state.resolved, known.number > number { return .known(known) }
             guard source.isResolved else { return .none }
             if state.hasRefreshed, state.resolving == nil {
-                // This playback ends. The next one may start after a sign-in.
+                // The current playback ends. The next playback may start after a sign-in.
                 state.hasRefreshed = false
                 return .none
             }

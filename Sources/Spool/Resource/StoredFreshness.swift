@@ -13,18 +13,19 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var vary: [String]
     /// A hash of the values of the fields in ``vary``, because the values themselves may be secret.
     var selected: String
-    /// The time for which the response was fresh when it was received, in seconds. `nil` if an earlier build did not
+    /// The time for which the response was fresh when it was received, in seconds, or `nil` if an earlier build did not
     /// record it.
     var lifetime: Int64?
     /// Whether the lifetime is from `Cache-Control`, which takes precedence over any `Expires` (RFC 9111 §5.3), even
-    /// over the `Expires` of a later 304. `nil` if an earlier build did not record it.
+    /// over the `Expires` of a later 304 response. `nil` if an earlier build did not record it.
     var isLifetimeControlled: Bool?
-    /// The time at which the response was received, in seconds since 1970. `nil` if an earlier build did not record it.
+    /// The time at which the response was received, in seconds since 1970, or `nil` if an earlier build did not record
+    /// it.
     var receivedAt: Int64?
     /// The age of the response when it was received, in seconds (RFC 9111 §4.2.3). `nil` if an earlier build did not
     /// record it.
     var initialAge: Int64?
-    /// The status and the header fields. `nil` if an earlier build did not record them.
+    /// The status and the header fields, or `nil` if an earlier build did not record them.
     var head: StoredHead?
     /// The time for which the stale response may be used during a revalidation, in seconds (RFC 5861 §3).
     var staleWhileRevalidate: Int64?
@@ -33,19 +34,19 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var staleIfError: Int64?
 
     /// Whether the origin now has another version, of which no byte has been received yet. The stored version is then
-    /// no longer used. `nil` if not.
+    /// no longer used. The value is `nil` if this is not the case.
     var isSuperseded: Bool?
 
     /// Whether the version may be used for less time than its response allows, like a live playlist; `nil` if not. A
     /// response to `HEAD` does not extend that time.
     var isUseLimited: Bool?
 
-    /// The number of times that the origin sent another version soon after the previous one. `nil` if it did not, or if
-    /// another response has confirmed this version.
+    /// The number of times that the origin sent another version soon after the previous one. The value is `nil` if the
+    /// origin did not do so, or if another response has confirmed this version.
     var versionChanges: Int?
 
     /// A hash of the header fields of the request that received or confirmed the response, without fields that do not
-    /// distinguish users. `nil` if the cache does not store responses of every status.
+    /// distinguish users. It is `nil` if the cache does not store responses of every status.
     var asker: String?
 
     /// The hashes of the keys of which this version is a variant. One is the key of the resource for all users, and one

@@ -6,7 +6,7 @@ import Synchronization
 struct ReaderContext: Sendable {
     /// The tasks that wait for the reader's bytes. There is more than one only if two tasks pull by mistake.
     private var waiters: [CheckedContinuation<Void, Never>] = []
-    /// The exclusive end of the range. `nil` for the end of the resource.
+    /// The exclusive end of the range, or `nil` for the end of the resource.
     let end: Int64?
     let priority: Priority
     /// The credentials with which the reader's bytes are requested.

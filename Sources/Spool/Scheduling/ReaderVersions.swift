@@ -3,7 +3,7 @@ import SpoolStorage
 
 /// The version that each reader of one resource reads, and the reason why the reader may use it.
 ///
-/// It does not depend on offsets. A reader that has not read yet uses the current version.
+/// This type does not depend on offsets. A reader that has not read yet uses the current version.
 struct ReaderVersions {
     /// The version of a reader.
     enum Status {
@@ -17,7 +17,7 @@ struct ReaderVersions {
 
     private struct Entry {
         var status = Status.current
-        /// The reason why the version may be used. `nil` if it is not known yet whether it may be used.
+        /// The reason why the version may be used, or `nil` if it is not known yet whether it may be used.
         var source: OpenedResponse.Source?
         /// Whether the reader waits for response headers, rather than for bytes.
         var awaitsHead = false

@@ -9,8 +9,8 @@ struct UseDecision: Sendable {
     var use: StoredFreshness.Use
     /// Whether `use` does not depend on the freshness of the version.
     var isFixed: Bool
-    /// A version, and whether its stored part can be combined with the bytes of another response. `nil` if this is
-    /// not known for any version.
+    /// A version, and whether its stored part can be combined with the bytes of another response. It is `nil` if this
+    /// is not known for any version.
     var part: (version: Generation, canBeCompleted: Bool)?
 }
 
@@ -70,7 +70,7 @@ extension Scheduler {
     struct ClosedReader: Sendable {
         var priority: Priority
         var position: Int64
-        /// The length of the resource. `nil` if it is not known.
+        /// The length of the resource, or `nil` if it is not known.
         var length: Int64?
     }
 

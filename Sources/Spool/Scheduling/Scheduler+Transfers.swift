@@ -61,7 +61,7 @@ extension Scheduler {
     func requestsWholeResource(evenAfterPart: Bool) -> Bool {
         ask { state in
             switch state.machine.rangeSupport {
-            // This request was sent before another one was rejected.
+            // This request was sent before another request was rejected.
             case .unsupported: (true, [])
             case .supported where !evenAfterPart: (false, [])
             case .supported, .unknown: (true, state.machine.rangesUnsupported())

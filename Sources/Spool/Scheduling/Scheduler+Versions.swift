@@ -33,7 +33,7 @@ extension Scheduler {
     /// The current version.
     var generation: Generation? { inspect { $0.lease?.generation } }
 
-    /// The length of the resource. `nil` if it is not known.
+    /// The length of the resource, or `nil` if it is not known.
     var length: Int64? { inspect { $0.machine.length } }
 
     /// All stored bytes.
@@ -92,7 +92,7 @@ extension Scheduler {
         }
     }
 
-    /// Replaces the version `previous` with another one, or with none. Readers of `previous` continue to read it.
+    /// Replaces the version `previous` with another version, or with none. Readers of `previous` continue to read it.
     ///
     /// No reader opens before ``recordFreshness(of:)`` is called, unless its use of the version is fixed.
     ///
@@ -126,7 +126,7 @@ extension Scheduler {
     /// they continue, and the response is not used.
     ///
     /// - Parameters:
-    ///   - current: A version to remove, in the same step, if the response may be used. `nil` to remove none.
+    ///   - current: A version to remove, in the same step, if the response may be used, or `nil` to remove none.
     ///   - body: The body of the response, if `current` is removed.
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
     func setSeparate(_ id: TransferID, orRemoving current: Generation?, _ body: ResponseBody?) -> Bool {

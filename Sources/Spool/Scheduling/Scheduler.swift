@@ -7,14 +7,14 @@ import Synchronization
 /// The scheduler of one open resource. It starts and cancels transfers, wakes readers, and sets timers, as its
 /// ``Planner`` decides.
 ///
-/// It does not read or write bytes, and does not depend on the origin. One lock guards all state that has to change
-/// together. The lock is held for one step of the machine and while the tasks of new transfers are created. All other
-/// actions are performed after unlocking. No closure from a caller runs under the lock.
+/// The scheduler does not read or write bytes, and does not depend on the origin. One lock guards all state that has to
+/// change together. The lock is held for one step of the machine and while the tasks of new transfers are created. All
+/// other actions are performed after unlocking. No closure from a caller runs under the lock.
 ///
 /// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only
 /// these extensions and tests use ``feed(_:)``, ``ask`` and ``inspect(_:)``.
 final class Scheduler: Sendable {
-    /// The effects of the machine's actions on other types. They are called without the lock.
+    /// The functions through which the machine's actions affect other types. They are called without the lock.
     struct Handlers: Sendable {
         /// A function that runs a transfer to its end, and reports the end.
         var run: @Sendable (TransferStart) async -> Void
@@ -147,12 +147,12 @@ final class Scheduler: Sendable {
 
         func perform(_ scheduler: Scheduler) {
             for (task, position) in cancelled {
-                // This is called first, because the cache may end with its last transfer.
+                // The handler is called first, because the cache may end with its last transfer.
                 handlers?.cancelled(position)
                 task.cancel()
             }
-            // This is called before a player is woken. Otherwise its next request could pause a preload because the
-            // player still seems to wait.
+            // The handler is called before a player is woken. Otherwise, the player's next request could pause a
+            // preload because the player still seems to wait.
             if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
             for waiter in waiters { waiter.resume() }
             for (id, delay) in timers { scheduler.setTimer(id, delay) }

@@ -4,7 +4,7 @@ import SpoolScheduling
 struct TransferStart: Sendable {
     var id: TransferID
     var lower: Int64
-    /// The exclusive end of the request. `nil` for the end of the resource.
+    /// The exclusive end of the request, or `nil` for the end of the resource.
     var upper: Int64?
     /// Whether the range is requested, rather than the whole resource.
     var isRange = true

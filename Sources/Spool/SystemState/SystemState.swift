@@ -12,7 +12,8 @@ struct SystemState: Sendable, Hashable {
 
 /// The current ``SystemState``, for all preloaders in the process.
 ///
-/// It starts to watch the system when the first observer is added. In tests, the tests report the states instead.
+/// The monitor starts to watch the system when the first observer is added. In tests, the test reports the states
+/// instead.
 final class SystemStateMonitor: Sendable {
     /// The monitor of this process.
     static let process = SystemStateMonitor { $0.watchSystem() }

@@ -89,7 +89,7 @@ struct MP4SampleTables {
             return (taken, delta)
         }
 
-        /// Returns the number of samples in a chunk. It must be called for chunks in order.
+        /// Returns the number of samples in a chunk. This method must be called for chunks in order.
         mutating func samples(in chunk: Int64) throws(ContainerBytes.Stop) -> Int64 {
             let count = try count()
             guard count > 0 else { throw .malformed }

@@ -3,8 +3,8 @@ import ByteRanges
 /// The search for the bytes that a player needs to start: the container's headers at any position, and the first
 /// seconds of media.
 ///
-/// It requests bytes, receives them, and repeats this until it has found the plan. For any input, it ends after a
-/// limited number of requests. It does not fetch anything itself, and examines only a small part of a file.
+/// The search requests bytes, receives them, and repeats this until it has found the plan. For any input, it ends after
+/// a limited number of requests. It does not fetch anything itself, and examines only a small part of a file.
 struct StartRanges: Sendable {
     /// The next step.
     enum Step: Sendable, Equatable {
