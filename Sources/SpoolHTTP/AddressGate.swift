@@ -27,8 +27,8 @@ final class AddressGate: Sendable {
 
     /// Resolves the host of a URL and checks its addresses, before a connection is opened.
     ///
-    /// - Returns: `nil` if no lookup is needed, otherwise a future. It fails with ``HiddenAddress`` if any address is
-    ///   rejected or no address is found.
+    /// - Returns: `nil` if no lookup is needed, otherwise a future. The future fails with ``HiddenAddress`` if any
+    ///   address is rejected or no address is found.
     func resolve(_ url: URL) -> EventLoopFuture<Void>? {
         guard hidesAddresses else { return nil }
         let (host, port) = Self.target(of: url)

@@ -5,8 +5,8 @@ import Synchronization
 
 /// One request in progress, which connects a pushing transport with a pulling consumer.
 ///
-/// It buffers at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``. It
-/// controls the transport only by stopping it, and by resuming it after a pause. It may be used from any thread, and
+/// An exchange buffers at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``.
+/// It controls the transport only by stopping it, and by resuming it after a pause. It may be used from any thread, and
 /// calls its hooks without holding its lock.
 final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The operations of the transport.

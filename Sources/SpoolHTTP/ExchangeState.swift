@@ -5,9 +5,9 @@ import Spool
 /// The decisions about one request and its response: which task to resume, when the transport pauses, and when a body
 /// has stalled.
 ///
-/// It neither does I/O nor resumes tasks, but it stores continuations and returns them. ``Exchange`` locks it, and acts
-/// after unlocking. The states are waiting for headers → body → over. The transport may end an exchange in any state,
-/// and the consumer may leave in any state. Later events are ignored.
+/// This type neither performs I/O nor resumes tasks, but it stores continuations and returns them. ``Exchange`` locks
+/// it, and acts after unlocking. The states are waiting for headers → body → over. The transport may end an exchange in
+/// any state, and the consumer may leave in any state. Later events are ignored.
 struct ExchangeState<Chunk: GatheredBytes> {
     typealias HeadWaiter = CheckedContinuation<HTTPResponse, any Error>
     typealias ChunkWaiter = CheckedContinuation<Chunk?, any Error>
@@ -183,7 +183,8 @@ extension Data: GatheredBytes {}
 /// A check, at regular ticks, of whether a body has stalled. A body has stalled if too few or no bytes are received
 /// while a reader waits.
 ///
-/// It does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
+/// This type does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not
+/// count.
 struct StallMeter {
     /// The kind of stall.
     enum Stall { case isSilent, isSlow }

@@ -72,7 +72,7 @@ extension HTTPUpstream {
         public var connectTimeout: Duration = .seconds(10)
         /// The time limit for response headers. The default is 60 seconds, because some servers transcode first.
         ///
-        /// It includes the time to open a connection, and starts again for each redirect.
+        /// The limit includes the time to open a connection, and starts again for each redirect.
         public var responseTimeout: Duration = .seconds(60)
         /// The time limit for the next bytes of a body. The default is 15 seconds. The actual limit is up to a quarter
         /// longer.
@@ -82,8 +82,8 @@ extension HTTPUpstream {
         /// The rate in bytes per second below which a body counts as stalled. The default is 1000; 0 disables the
         /// limit.
         ///
-        /// It is measured over a period of ``lowSpeedTime`` during which a reader always waited for the body. It does
-        /// not apply to a body without `Content-Length`, such as a live stream.
+        /// The rate is measured over a period of ``lowSpeedTime`` during which a reader always waited for the body. It
+        /// does not apply to a body without `Content-Length`, such as a live stream.
         public var lowSpeedLimit = 1000
         /// The time over which ``lowSpeedLimit`` is measured. The default is 30 seconds.
         public var lowSpeedTime: Duration = .seconds(30)
@@ -116,8 +116,8 @@ extension HTTPUpstream {
         public var cookies: (@Sendable (URL) -> String?)?
         /// The environment variables that specify proxies, as for curl. The default is the process's environment.
         ///
-        /// They are `https_proxy`, `http_proxy` (only in lower case), `all_proxy` and `no_proxy`. `[:]` disables
-        /// proxies. `AsyncHTTPClientUpstream` uses them; URLSession uses the system's settings.
+        /// The variables are `https_proxy`, `http_proxy` (only in lower case), `all_proxy` and `no_proxy`. `[:]`
+        /// disables proxies. `AsyncHTTPClientUpstream` uses them; URLSession uses the system's settings.
         public var proxyEnvironment: [String: String] = ProcessInfo.processInfo.environment
         /// A function that returns whether a connection to an address and port may be used; `nil` allows all
         /// connections.
@@ -216,7 +216,7 @@ extension MediaCache {
     ///
     /// The directory is opened or created when it is first needed. Creation never fails: if the directory can't be
     /// used, media plays without being cached, and an event reports why. A second cache for the same directory joins
-    /// the first one, as described for ``/Spool/MediaCache``.
+    /// the first cache, as described for ``/Spool/MediaCache``.
     ///
     /// - Parameters:
     ///   - directory: The cache directory.

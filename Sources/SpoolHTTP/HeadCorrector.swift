@@ -233,7 +233,7 @@ struct ResponseHeadText {
     }
 
     private mutating func limitFields() {
-        // The first line is the status line, and the last one is empty.
+        // The first line is the status line, and the last line is empty.
         var surplus = lines.count - 2 - Self.fieldLimit
         guard surplus > 0 else { return }
         isCorrected = true

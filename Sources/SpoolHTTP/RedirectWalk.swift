@@ -7,8 +7,9 @@ import Spool
 /// §15.4).
 ///
 /// This type does not perform I/O, but it reads and fills the request's cookie jar. If the scheme, host or port
-/// changes, only the fields that select the bytes or list the request's nodes are forwarded. All others (`Authorization`,
-/// `Cookie`, an app's key fields) are removed, and are not added again if a later redirect returns to their origin.
+/// changes, only the fields that select the bytes or list the request's nodes are forwarded. All other fields
+/// (`Authorization`, `Cookie`, an app's key fields) are removed, and are not added again if a later redirect returns to
+/// their origin.
 struct RedirectWalk {
     /// The request to send now, without the cookies of its jar.
     private(set) var request: UpstreamRequest
@@ -188,8 +189,8 @@ func open<Chunk: GatheredBytes>(
 
 /// The underlying error for a redirect from https to http that was not followed.
 ///
-/// It occurs if ``HTTPUpstream.Configuration/allowsInsecureRedirects`` is false. A program with an option for this
-/// setting can name the option in its message.
+/// The error occurs if ``HTTPUpstream.Configuration/allowsInsecureRedirects`` is false. A program with an option for
+/// this setting can name the option in its message.
 package struct RefusedDowngrade: Error {
     package init() {}
 }
