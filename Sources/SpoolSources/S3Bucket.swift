@@ -89,7 +89,7 @@ public struct S3Bucket: Sendable {
     /// - Parameter object: The object's key, such as `2026/holiday.mp4`.
     public func media(_ object: String) -> MediaSource {
         let path = object.split(separator: "/", omittingEmptySubsequences: false).map { S3Signer.encoded(String($0)) }
-        // `appending(path:)` encodes by other rules, but the sent URL must equal the signed one.
+        // `appending(path:)` encodes by other rules, but the sent URL must equal the signed URL.
         let url = URL(string: address.absoluteString + "/" + path.joined(separator: "/")) ?? address
         let share = resolution.share()
         return MediaSource(url: url) { [region, lifetime, now] reason in
@@ -161,8 +161,8 @@ struct S3Signer {
         return (day, day + "T" + digits(parts.hour, 2) + digits(parts.minute, 2) + digits(parts.second, 2) + "Z")
     }
 
-    /// Percent-encodes all characters except the unreserved ones of RFC 3986, with upper-case digits, as the signature
-    /// requires.
+    /// Percent-encodes all characters except the unreserved characters of RFC 3986, with upper-case digits, as the
+    /// signature requires.
     static func encoded(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {

@@ -6,7 +6,7 @@ public import Spool
 ///
 /// The REST API's `GET /v1/disk/resources/download` returns a temporary URL for a file
 /// (yandex.com/dev/disk/api/reference/content.html). The URL is requested before the first byte, and again when the
-/// server rejects the previous one, even during playback. The cache key of a file is its path.
+/// server rejects the previous URL, even during playback. The cache key of a file is its path.
 public struct YandexDisk: Sendable {
     private let account: HeaderProvider
     private let upstream: any Upstream

@@ -5,7 +5,7 @@ public import Spool
 /// A client that sends requests to a service for an account, for example for the contents of a folder or the URL of a
 /// file.
 ///
-/// It adds the account's header fields. After a rejection, it resolves new fields and retries once.
+/// The client adds the account's header fields. After a rejection, it resolves new fields and retries once.
 public struct AuthenticatedClient: Sendable {
     /// The maximum size of a response, in bytes.
     static let limit = 16 << 20
