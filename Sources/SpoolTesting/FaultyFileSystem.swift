@@ -4,8 +4,8 @@ import Synchronization
 
 /// A file system whose calls fail as a test requires, for example as if the disk were full, damaged or read-only.
 ///
-/// It wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are checked
-/// in the order in which they were added, and the first that applies is used.
+/// This type wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are
+/// checked in the order in which they were added, and the first that applies is used.
 package final class FaultyFileSystem: FileSystem {
     /// A kind of call to the file system or an open file.
     package enum Call: String, Hashable, Sendable, CaseIterable {

@@ -3,8 +3,8 @@ package import Foundation
 
 /// Real media in the common containers, which ffmpeg creates when a test first needs it.
 ///
-/// It is stored in the temporary folder for later runs. `ffmpeg` must be in the `PATH`. The media is a sine tone and a
-/// moving test image, with everything that a demuxer needs.
+/// The media is stored in the temporary folder for later runs. `ffmpeg` must be in the `PATH`. The media is a sine tone
+/// and a moving test image, with everything that a demuxer needs.
 package enum SampleMedia: String, CaseIterable, Sendable {
     /// MPEG audio.
     case mp3 = "sound.mp3"

@@ -6,10 +6,11 @@ import Synchronization
 
 /// An in-memory transport that responds like an `OriginServer`, but without sockets and as slowly as a test requires.
 ///
-/// It uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same ``/SpoolOrigin/OriginLog``, in
-/// which a delivered byte counts as sent. Bodies are delivered in pieces on request. With ``Delivery/manual``, only the
-/// bytes that the test has allowed are delivered. It does not follow redirects, has neither timeouts nor a connection
-/// limit per host, and selects resources only by the path of a URL. The transport may be used from any task.
+/// The transport uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same
+/// ``/SpoolOrigin/OriginLog``, in which a delivered byte counts as sent. Bodies are delivered in pieces on request.
+/// With ``Delivery/manual``, only the bytes that the test has allowed are delivered. It does not follow redirects, has
+/// neither timeouts nor a connection limit per host, and selects resources only by the path of a URL. The transport may
+/// be used from any task.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)

@@ -192,7 +192,7 @@ extension OriginRule {
     public static func request(_ index: Int, _ behavior: OriginBehavior) -> OriginRule {
         OriginRule(index..<index + 1, behavior)
     }
-    /// Returns a rule for the request with this index and all later ones.
+    /// Returns a rule for the request with this index and all later requests.
     public static func from(_ index: Int, _ behavior: OriginBehavior) -> OriginRule {
         OriginRule(index..<Int.max, behavior)
     }

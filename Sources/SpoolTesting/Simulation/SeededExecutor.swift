@@ -2,9 +2,10 @@ import Synchronization
 
 /// An executor that runs one job at a time on the calling thread, in an order that a seed determines.
 ///
-/// It must run all work of a simulation: tasks that prefer it as their executor, and the tasks that they create. If
-/// several jobs can run, one is selected at random. The executor's ``clock`` advances slightly before some jobs, and to
-/// the deadline of the next sleeper if no job is left. Do not use it for code that waits for another thread.
+/// The executor must run all work of a simulation: tasks that prefer it as their executor, and the tasks that they
+/// create. If several jobs can run, one is selected at random. The executor's ``clock`` advances slightly before some
+/// jobs, and to the deadline of the next sleeper if no job is left. Do not use it for code that waits for another
+/// thread.
 package final class SeededExecutor: TaskExecutor {
     /// The reason why a run ended.
     package enum Ending: Sendable, Hashable {
