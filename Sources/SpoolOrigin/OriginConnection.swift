@@ -15,8 +15,8 @@ import Darwin
 
 /// A connection that sends each ``OriginResponse`` as raw bytes, because an encoder would reject faulty responses.
 ///
-/// It runs on its channel's event loop. It writes only while the channel is writable, so that few bytes wait in the
-/// channel.
+/// The handler runs on its channel's event loop. It writes only while the channel is writable, so that few bytes wait
+/// in the channel.
 final class OriginConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
@@ -247,7 +247,7 @@ extension OriginState {
     }
 }
 
-/// The connections that an ``OriginServer`` has accepted: their count, and the open ones.
+/// The connections that an ``OriginServer`` has accepted: their count, and the open connections.
 final class OriginConnections: Sendable {
     private struct State {
         var count = 0

@@ -3,9 +3,9 @@ package import HTTPTypes
 
 /// The response of an origin to one request. This type decides the response, and ``OriginConnection`` sends it.
 ///
-/// It uses neither sockets nor a clock, because the date is a parameter. The origin does not use the package's parser
-/// for `Range` and `If-Range`. Otherwise, a mistake in one parser could hide a mistake in the other. Rules may make the
-/// response inconsistent in any way.
+/// This type uses neither sockets nor a clock, because the date is a parameter. The origin does not use the package's
+/// parser for `Range` and `If-Range`. Otherwise, a mistake in one parser could hide a mistake in the other. Rules may
+/// make the response inconsistent in any way.
 package struct OriginResponse: Sendable {
     /// The framing that marks the end of a body without `Content-Length`.
     package enum Framing: Sendable {
@@ -44,7 +44,7 @@ package struct OriginResponse: Sendable {
     /// The number of previous requests to the same URL.
     package let index: Int
     package var status = 200
-    /// The names and values of the header fields, including invalid ones.
+    /// The names and values of the header fields, including invalid fields.
     package private(set) var lines: [(name: String, value: String)] = []
     package var contentRange: StatedContentRange?
     /// The `Content-Length` if it differs from the length of the body.

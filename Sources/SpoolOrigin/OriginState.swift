@@ -51,7 +51,7 @@ package final class OriginState: Sendable {
         log.update(number) { $0.isStalled = true }
     }
 
-    /// Resumes the stalled responses of one path, or all of them, and prevents responses in progress from stalling
+    /// Resumes the stalled responses for one path or for all paths, and prevents responses in progress from stalling
     /// later.
     package func release(_ path: String?) {
         let next = log.nextNumber
