@@ -72,8 +72,8 @@ extension MediaCache {
         return media(for: source)
     }
 
-    /// Opens the resource of `own`. If that resource is not open, but another resource with the same key is open, uses
-    /// the other resource.
+    /// Opens the resource with the identity `own`. If that resource is not open, but another resource with the same key
+    /// is open, uses the other resource.
     ///
     /// Resources in `passed` are skipped. If `passed` is `nil`, no other resource is used. A request that creates the
     /// resource gets the turn to use the origin.
@@ -177,7 +177,7 @@ private struct SharedUse {
         case use(StoredFreshness.Use)
         /// Request the resource from the origin, or revalidate the current version.
         case ask(RequestTurns.Turn)
-        /// Do not use the current version of the stored resource.
+        /// Do not use this stored version.
         case version(Generation, StoredResponse)
         /// There is no response that other requests may use.
         case nothing
@@ -185,7 +185,7 @@ private struct SharedUse {
 
     /// Decides how a request may use the resource, after waiting for the response to another request.
     ///
-    /// - Parameter question: The request's turn to use the origin, or `nil` if it does not have it yet.
+    /// - Parameter question: The request's turn to use the origin, or `nil` if it does not have the turn yet.
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     func offer(
         to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, maySendRequest: Bool,

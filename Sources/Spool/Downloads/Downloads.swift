@@ -39,7 +39,7 @@ public struct Downloads: Sendable {
     /// If the set already contains the resource, its download resumes with this source.
     ///
     /// - Parameters:
-    ///   - source: The source.
+    ///   - source: The source of the media file.
     ///   - set: The name of the set.
     ///   - remembersQuery: Whether the query of the source's URL is recorded, so that the download can resume after a
     ///     restart. Use this only if the query does not contain secrets.
@@ -73,7 +73,7 @@ public struct Downloads: Sendable {
         return keyed.map { key, source in work.begin(source, key, in: cache) }
     }
 
-    /// Resumes incomplete downloads. Call it when the app starts and when the network returns.
+    /// Resumes incomplete downloads. Call this method when the app starts and when the network returns.
     ///
     /// - Parameter set: The name of the set; `nil` for all sets.
     /// - Returns: The running downloads. Items whose source must be added again are not included; see
@@ -121,7 +121,7 @@ public struct Downloads: Sendable {
     /// Releases a set. Its media may be evicted and is no longer downloaded, unless another set contains it or it is
     /// pinned directly.
     ///
-    /// Stored bytes stay until space is needed.
+    /// Stored bytes stay in the cache until space is needed.
     ///
     /// - Returns: Whether the set existed.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
@@ -144,7 +144,8 @@ public struct Downloads: Sendable {
     }
 
     /// The conditions under which all downloads of the cache pause, for example a setting such as “only over Wi-Fi”.
-    /// The default is `nil`: neither the network nor the power mode pauses them, because the user has requested them.
+    /// The default is `nil`: neither the network nor the power mode pauses downloads, because the user has requested
+    /// them.
     public var conditions: PreloadConditions? {
         get { work.conditions }
         nonmutating set { work.conditions = newValue }

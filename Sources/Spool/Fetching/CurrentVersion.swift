@@ -88,7 +88,8 @@ struct CurrentVersion {
     ///   - body: The body of that transfer's response.
     ///   - cacheability: The cacheability of the response that contains the new version, or `nil` if there is no new
     ///     version.
-    ///   - openings: See ``VersionFreshness/openingsOfRequest``.
+    ///   - openings: The number of the last opening to which the response applies; see
+    ///     ``VersionFreshness/openingsOfRequest``.
     func replace(
         _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody? = nil,
         confirmedBy cacheability: ResponseCacheability? = nil, for openings: Int? = nil
@@ -104,7 +105,8 @@ struct CurrentVersion {
     /// Records that the origin has confirmed the stored version.
     ///
     /// - Parameters:
-    ///   - openings: See ``VersionFreshness/openingsOfRequest``.
+    ///   - openings: The number of the last opening to which the response applies; see
+    ///     ``VersionFreshness/openingsOfRequest``.
     ///   - mayKeep: Whether the fields of the response may be stored. The default is `true`. If the request contained
     ///     `no-store`, the confirmation applies only to the current readers (RFC 9111 §5.2.1.5).
     func validated(
@@ -144,7 +146,8 @@ struct CurrentVersion {
 
     /// Records how long a version may be used, according to a response.
     ///
-    /// - Parameter openings: See ``VersionFreshness/openingsOfRequest``.
+    /// - Parameter openings: The number of the last opening to which the response applies; see
+    ///   ``VersionFreshness/openingsOfRequest``.
     func confirmed(by cacheability: ResponseCacheability, of generation: Generation, for openings: Int?) {
         guard resource.freshness.confirm(cacheability.freshness, for: openings) else { return }
         generation.update(nil, cacheability.freshness)

@@ -3,7 +3,7 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// An update of how long the current version of a resource may be used, without a transfer.
+/// An update, without a transfer, of the time for which the current version of a resource may be used.
 struct FreshnessUpdate {
     let resource: OpenResource
 
@@ -29,7 +29,8 @@ struct FreshnessUpdate {
                 length != nil && known.length != nil && length != known.length
                 || validator.contradicts(known.validator)
             if head.status == .ok, !isOther {
-                // Equal lengths do not prove the same version, and only a GET shows how long a playlist may be used.
+                // Equal lengths do not prove the same version, and only a response to `GET` shows how long a playlist
+                // may be used.
                 guard validator.confirms(known.validator), generation.storedFreshness?.isUseLimited != true else {
                     return
                 }

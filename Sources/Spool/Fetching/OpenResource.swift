@@ -120,10 +120,10 @@ final class OpenResource: Sendable {
     /// Opens the stored part of the resource, once.
     ///
     /// If the store fails, an event is sent and no error is thrown. Playback continues as if nothing were stored, and
-    /// the stored bytes are not removed.
+    /// the stored bytes are not removed. Under ``FreshnessPolicy/http``, the credentials of the source are resolved
+    /// first, which may take any amount of time.
     ///
-    /// - Throws: `CancellationError` if the waiting task is cancelled. Under ``FreshnessPolicy/http``, the credentials
-    ///   of the source are resolved first, which may never end. `CacheError` with code `.closed`.
+    /// - Throws: `CancellationError` if the waiting task is cancelled; `CacheError` with code `.closed`.
     func load(_ credentials: SourceCredentials) async throws {
         try await opening.pass { try await open(credentials) }
     }
@@ -265,7 +265,7 @@ final class OpenResource: Sendable {
         await headerWaiters.wait(on: context.executor.executor(for: .playback), for: pull) { self.contentInformation }
     }
 
-    /// Records that a response has been evaluated. It may contain the content information.
+    /// Records that a response, which may contain the content information, has been evaluated.
     func recordDescribed() {
         headers.wakeReaders()
         if let information = contentInformation { headerWaiters.resume(with: information) }
@@ -276,7 +276,8 @@ final class OpenResource: Sendable {
     var versionChanges: Int { state.withLock { $0.versionChanges } }
 
     /// Whether the origin's servers seem to have different versions, or send a different validator with each response.
-    /// Parts from several responses can't be combined, so the whole resource is taken from one response.
+    /// In these cases, parts from several responses can't be combined, so the whole resource is taken from one
+    /// response.
     var versionsDisagree: Bool { versionChanges > 1 }
 
     /// Counts a change from the version `previous`. Resets the count if that version was not received recently.
@@ -290,7 +291,7 @@ final class OpenResource: Sendable {
     /// origin's servers.
     private static let disagreementTime: Int64 = 600
 
-    /// Makes the next request omit its range, because the previous one may have failed because of it.
+    /// Makes the next request omit its range, because the range may be the reason why the previous request failed.
     func omitRangeOnce() { state.withLock { $0.omitsRange = true } }
 
     /// Returns whether to omit the range of a request. The next request contains its range again.
@@ -336,7 +337,7 @@ final class OpenResource: Sendable {
         checkComplete()
     }
 
-    /// Checks whether the resource is complete, after bytes have been stored or the length has become known.
+    /// Sends an event if the resource is now complete, after bytes have been stored or the length has become known.
     func checkComplete() {
         defer { changes.change() }
         guard !state.withLock({ $0.isComplete }) else { return }

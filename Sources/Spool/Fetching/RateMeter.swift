@@ -19,7 +19,7 @@ struct RateMeter {
         return take()
     }
 
-    /// Returns the last sample when the body has ended. It is `nil` if there are so few bytes that the time depends
+    /// Returns the last sample when the body has ended. Returns `nil` if there are so few bytes that the time depends
     /// more on the machine than on the network.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil

@@ -21,7 +21,7 @@ struct ResponseEvaluation {
     /// Whether the origin has rejected the range of an earlier form of the request.
     let rejectsRanges: Bool
     let cacheability: ResponseCacheability
-    /// The number of openings that were waiting when the request was sent; see ``VersionFreshness/openingsOfRequest``.
+    /// The number of the last opening to which the response applies; see ``VersionFreshness/openingsOfRequest``.
     let openings: Int?
     /// The source's header fields with which the response was requested.
     let fields: HTTPFields
@@ -212,7 +212,7 @@ struct ResponseEvaluation {
     }
 
     /// Returns whether the response contains all bytes that the players need, so that it can be a separate version.
-    /// Preloads need the whole resource.
+    /// Returns `false` for preloads, which need the whole resource.
     private func servesReaders(_ placement: PartialResponse.BodyPlacement) -> Bool {
         guard start.priority == .playback, let end = placement.end else { return false }
         return scheduler.serves(placement.offset..<end, placement.version.length)

@@ -12,7 +12,7 @@ final class CacheCore: Sendable {
     private let closing = Mutex<Task<Void, Never>?>(nil)
     private let users = Mutex(Users())
 
-    /// The caches that use the directory.
+    /// The number of caches that use the directory, and whether the directory must be closed after the last one.
     private struct Users {
         /// The number of caches that were neither closed nor released. 0 is final.
         var count = 1
@@ -73,7 +73,7 @@ final class CacheCore: Sendable {
 /// The caches of this process, by directory.
 ///
 /// The lock on a directory would also exclude a second cache in the same process. SwiftUI, for example, creates a view
-/// or model repeatedly, and with it a cache. Such a cache therefore joins the first one.
+/// or model repeatedly, and with it a cache. Such a cache therefore joins the first cache.
 final class SharedCaches: Sendable {
     /// The caches of the process.
     static let process = SharedCaches()
@@ -84,7 +84,7 @@ final class SharedCaches: Sendable {
 
     private let cores = Mutex<[String: Weak]>([:])
 
-    /// Returns the core of the cache that is open in a directory, or a new one.
+    /// Returns the core of the cache that is open in a directory, or a new core.
     ///
     /// - Parameter make: A function that creates a core. If its argument is an error, the core does not open the
     ///   directory.

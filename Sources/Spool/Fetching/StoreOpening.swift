@@ -48,7 +48,7 @@ final class StoreOpening: Sendable {
 
     /// The time after which a directory that could not be written is opened again. It doubles with each attempt.
     static let firstRetryTime = Duration.seconds(5)
-    /// The longest time between two attempts.
+    /// The maximum time between two attempts.
     static let longestRetryTime = Duration.seconds(60)
 
     private let phase = Mutex(Phase.unopened)

@@ -216,8 +216,9 @@ struct Transfer {
         }
     }
 
-    /// Returns the outcome of a preload's transfer, if the origin has sent `Retry-After`. A player waits only if a
-    /// request for the bytes at its own position has failed. The bytes of a file are stored immediately.
+    /// Returns the outcome of a preload's transfer, if the origin has sent `Retry-After`. A player does not wait,
+    /// unless a request for the bytes at its own position has failed. The bytes of an imported file are stored
+    /// immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.retryAfterDeadline - clock.elapsed()
         let isOfFile = start.credentials.source.upstreamOverride != nil
@@ -270,8 +271,8 @@ struct Transfer {
         return .refused(error.about(await answer(response)))
     }
 
-    /// Returns the response as part of an error. If the client does not wait for retries, it may also receive a long
-    /// body.
+    /// Returns the response as the detail of an error. If the client does not wait for retries, it may also receive a
+    /// long body.
     private func answer(_ response: UpstreamResponse) async -> OriginResponse {
         let source = context.configuration.forwardsErrors ? start.credentials.source : nil
         return await OriginResponse.reading(response, for: source, on: clock, context.executor)

@@ -50,8 +50,8 @@ final class VersionFreshness: Sendable {
 
     // MARK: - Use
 
-    /// The number of openings to which a request that is sent now applies. The value is `nil` if such a request applies
-    /// to all openings before its response, because all requests come from one user.
+    /// The number of the last opening to which a request that is sent now applies. The value is `nil` if such a request
+    /// applies to all openings before its response, because all requests come from one user.
     ///
     /// An opening for another request may use the response only if the response is fresh (RFC 9111 §4).
     var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
@@ -102,7 +102,7 @@ final class VersionFreshness: Sendable {
 
     /// Records that the origin has sent or confirmed the version.
     ///
-    /// - Parameter openings: See ``openingsOfRequest``.
+    /// - Parameter openings: The number of the last opening to which the response applies; see ``openingsOfRequest``.
     /// - Returns: Whether the freshness has changed.
     @discardableResult
     func confirm(_ freshness: StoredFreshness, for openings: Int?) -> Bool {

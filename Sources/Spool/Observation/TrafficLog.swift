@@ -14,8 +14,8 @@ package final class TrafficLog: Sendable {
     package static let shortestWait = 0.25
     /// The maximum number of resources whose evicted ranges are recorded.
     private static let evictedKeyLimit = 256
-    /// The maximum number of evicted ranges of one resource. If there are more, the missing ranges between them are
-    /// included.
+    /// The maximum number of evicted ranges that are recorded for one resource. If there are more, they are replaced
+    /// with one range that includes all of them.
     private static let evictedRangeLimit = 64
 
     private struct State {

@@ -91,7 +91,7 @@ final class OriginState: Sendable {
         state.withLock { !$0.failuresWithoutRange.contains(failure) }
     }
 
-    /// Records whether the request that failed succeeds without its range.
+    /// Records whether a request that failed in this way succeeds without its range.
     func note(_ failure: SimplerRequest.Failure, succeedsWithoutRange: Bool) {
         state.withLock { state in
             if succeedsWithoutRange {
@@ -146,8 +146,8 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Waits until no connection has been returned for the time of `waitLimit`. Until then, players may bypass slow
-    /// responses.
+    /// Waits until no connection has been returned for the time of `waitLimit`, and returns the error to throw. While a
+    /// player waits, slow responses stop counting toward the connection limit, one after another.
     private func waitUntilTimeout(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> AllConnectionsBusy {
         let step = priority == .playback ? min(Self.slowTime, waitLimit.limit / 2) : waitLimit.limit
         var returned = state.withLock { $0.returned }
@@ -250,7 +250,7 @@ final class OriginState: Sendable {
     /// The number of transfers that wait for a connection.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
-    /// Takes back a connection, and gives it to the transfer that has waited longest.
+    /// Takes back a connection, and gives it to the first waiting transfer.
     fileprivate func disconnect(isStream: Bool) {
         giveToNext { state in
             state.active -= 1

@@ -18,7 +18,7 @@ final class PreloadWork: Sendable {
         var running: [ObjectIdentifier: Preload] = [:]
         var reasons: Set<Reason> = []
         var conditions: PreloadConditions? = .standard
-        /// A reference to this object, while the system pauses waiting preloads. They start later, even if their
+        /// A reference to this object while the state of the system pauses preloads. They start later, even if their
         /// preloader was released.
         var itself: PreloadWork?
     }

@@ -24,8 +24,8 @@ extension Scheduler {
         case opened(ReaderID, ReaderPosition, StoredFreshness.Use)
         /// No reader was opened, because the version or its freshness has changed since the decision.
         case overtaken
-        /// No reader was opened. Bytes of the range are neither stored nor being received, and it is not known whether
-        /// this version can be completed.
+        /// No reader was opened. Some bytes of the range are neither stored nor being received, and it is not known
+        /// whether this version can be completed.
         case isPart(Generation)
     }
 
@@ -49,7 +49,8 @@ extension Scheduler {
             var use = decision.use
             if let version = state.lease?.generation, !state.machine.isProvided(from: start, to: end) {
                 guard let part = decision.part, part.version === version else { return (.isPart(version), []) }
-                // The missing bytes could not be combined with the stored ones, so the reader would end between them.
+                // The missing bytes could not be combined with the stored bytes, so the reader would end at the first
+                // missing byte.
                 if !part.canBeCompleted { use = .ask }
             }
             let isStale = use == .stale || use == .staleMeanwhile
@@ -74,7 +75,7 @@ extension Scheduler {
         var length: Int64?
     }
 
-    /// Closes a reader. A waiting reader is woken. Returns `nil` if it was already closed.
+    /// Closes a reader. A waiting reader is woken. Returns `nil` if the reader was already closed.
     func closeReader(_ id: ReaderID) -> ClosedReader? {
         let (place, length) = ask { state in
             let place = state.readers.removeValue(forKey: id)

@@ -18,7 +18,7 @@ final class Scheduler: Sendable {
     struct Handlers: Sendable {
         /// A function that runs a transfer to its end, and reports the end.
         var run: @Sendable (TransferStart) async -> Void
-        /// A function that is called when a transfer was cancelled at this offset.
+        /// A function that is called with the position of a transfer when the transfer is cancelled.
         var cancelled: @Sendable (Int64) -> Void
         /// A function that is called when a player starts or stops waiting for this resource.
         var playbackWaits: @Sendable (Bool) -> Void
@@ -201,7 +201,7 @@ final class Scheduler: Sendable {
     /// The permission to receive the next bytes of a transfer, and the version that stores them.
     struct Piece: Sendable {
         var permission: Planner.Permission
-        /// `nil` if no more bytes of the transfer may be stored.
+        /// The version that stores the bytes, or `nil` if no more bytes of the transfer may be stored.
         var lease: Lease?
         /// Whether a reader waits for bytes of the transfer.
         var isAwaited: Bool
