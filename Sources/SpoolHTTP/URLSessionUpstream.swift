@@ -149,7 +149,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         var name: String
         /// The number of bytes that are still missing according to `Content-Length`; `nil` without that header.
         var missing: Int64?
-        /// The number of unread bytes at which the body is ended.
+        /// The number of unread bytes at which the transport ends the body.
         var heldLimit = 64 << 20
         /// Whether the task is suspended. This property is used only on the session's serial delegate queue.
         var isSuspended = false
