@@ -46,7 +46,7 @@ extension MediaCache {
 
     /// Passes the bytes of a complete resource to `write`, in order. Every block is checked against its checksum first.
     ///
-    /// - Parameter range: The bytes to pass. The default, `nil`, means all of them.
+    /// - Parameter range: The range to pass. The default, `nil`, means all bytes.
     /// - Throws: `CacheError`: `.notStored`, `.incomplete` with the first missing range, `.storage`, `.closed`. Errors
     ///   from `write` are also thrown.
     package func export(

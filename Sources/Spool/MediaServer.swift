@@ -38,8 +38,8 @@ public protocol MediaServer: AnyObject, Sendable {
     ///
     /// - Parameters:
     ///   - source: The source of the playlist.
-    ///   - seconds: The duration to preload. All segments that start before this time are preloaded, and at least one.
-    ///     `nil` for the whole stream.
+    ///   - seconds: The duration to preload, or `nil` for the whole stream. All segments that start before this time
+    ///     are preloaded, and at least one segment.
     /// - Throws: `CacheError` if the stream can't be fetched, or `CancellationError`.
     func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws
 }

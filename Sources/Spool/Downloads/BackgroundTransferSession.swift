@@ -34,7 +34,7 @@ public struct BackgroundTransferRequest: Sendable {
     public var url: URL
     /// All header fields to send, including `Range`, `If-Range` and the credentials of the source.
     public var headerFields: HTTPFields
-    /// The conditions of the downloads; see ``Downloads/conditions``. `nil` if there are no conditions.
+    /// The conditions of the downloads; see ``Downloads/conditions``. The value is `nil` if there are no conditions.
     public var conditions: PreloadConditions?
 
     /// Creates a request for a background transfer.

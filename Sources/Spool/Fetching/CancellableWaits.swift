@@ -10,7 +10,7 @@ final class CancellableWaits: Sendable {
 
     private let state = Mutex(State())
 
-    /// The number of times that all waits were ended.
+    /// The number of times that all waits have been ended.
     var turn: UInt64 { state.withLock { $0.turn } }
 
     /// Ends the current waits, and the future waits of this turn.

@@ -18,8 +18,8 @@ struct CurrentVersion {
         var generation: Generation?
         var stored: StoredVersion?
         var isValidation: Bool
-        /// Whether a confirmation of the stored version by the origin would be useful. `false` if the version is
-        /// incomplete and can't be completed, because then the whole resource has to be requested.
+        /// Whether a confirmation of the stored version by the origin would be useful. The value is `false` if the
+        /// version is incomplete and can't be completed, because then the whole resource has to be requested.
         var mayBeConfirmed = true
 
         /// Returns header fields with the preconditions and the range to request added.

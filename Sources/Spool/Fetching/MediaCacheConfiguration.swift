@@ -75,7 +75,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// Whether a temporary error from the origin (5xx, 429) is returned immediately instead of being retried. Use it
     /// for a proxy, whose clients retry. A response that has already started is still resumed after an error.
     package var forwardsErrors = false
-    /// The receivers of counts and of intervals for Instruments.
+    /// The instruments that receive the events of the cache, for monitoring or profiling.
     public var instruments: [CacheInstrument] = []
     /// The receiver of log messages.
     public var logger = Logger(label: "spool")

@@ -14,7 +14,7 @@ import Synchronization
 final class OpenResource: Sendable {
     private struct State {
         /// The elapsed time until which new readers use this resource even though nothing new is cached. Its stored
-        /// version could not be opened, but must not be replaced. `nil` if it could be opened.
+        /// version could not be opened, but must not be replaced. The value is `nil` if it could be opened.
         var uncachedUntil: Duration?
         /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. It is `nil`
         /// before the resource has been opened.

@@ -93,14 +93,14 @@ final class OpenResources: Sendable {
         }
     }
 
-    /// Returns the resource with an identity, and creates it if it is not open. The caller releases it with
+    /// Returns the resource with the given identity, and creates it if it is not open. The caller releases it with
     /// ``release(_:)``. Returns `nil` after all resources have been closed.
     func acquire(_ identity: Identity, make: () -> OpenResource) -> OpenResource? {
         acquire(identity, orAnyBut: nil, make: make)?.resource
     }
 
-    /// Returns the resource with an identity. If it is not open, returns the oldest open resource with the same key
-    /// whose identity is not in `passed`.
+    /// Returns the resource with the given identity. If it is not open, returns the oldest open resource with the same
+    /// key whose identity is not in `passed`.
     func acquire(
         _ identity: Identity, orAnyBut passed: Set<Identity>?, make: () -> OpenResource
     ) -> (identity: Identity, resource: OpenResource)? {

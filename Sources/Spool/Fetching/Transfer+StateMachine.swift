@@ -50,8 +50,8 @@ extension Transfer {
         /// Returns the offset of the first byte to store from a body that extends from `offset` to `end`.
         ///
         /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored
-        ///   bytes. Bytes are stored from there or from the start of a block. `nil` if the response starts another
-        ///   version, of which no byte is stored, or contains the whole body.
+        ///   bytes. Bytes are stored from there or from the start of a block. The value is `nil` if the response starts
+        ///   another version, of which no byte is stored, or contains the whole body.
         static func firstStoredOffset(offset: Int64, end: Int64?, asked: Int64?) -> Int64 {
             guard let asked, offset <= asked, asked < end ?? .max else { return Block.roundUp(offset) }
             return asked

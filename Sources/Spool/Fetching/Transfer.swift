@@ -466,7 +466,8 @@ struct Transfer {
             let text = "\(place): the origin's responses contradict each other"
             finish(.restart, CacheError(.malformedResponse, text))
         case .interrupted(let error, let retryAfter):
-            // Stored bytes are used even though the origin did not validate them. Missing bytes wait for the retry.
+            // Stored bytes are used even though the origin did not validate them. Readers of missing bytes wait for the
+            // retry.
             finish(
                 .interrupted(retryAfter: retryAfter, jitter: clock.jitter), error,
                 usesStale: resource.freshness.mayBeStale(after: Self.failure(error)))

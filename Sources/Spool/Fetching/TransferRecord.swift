@@ -4,7 +4,7 @@ import Synchronization
 
 /// The entry of one transfer in the traffic log. It exists once the transfer has sent its request.
 ///
-/// Only the task of the transfer uses it.
+/// Only the task of the transfer uses this object.
 final class TransferRecord: Sendable {
     private let resource: OpenResource
     private let request = Mutex<RunningRequest?>(nil)

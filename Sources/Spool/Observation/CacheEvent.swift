@@ -67,7 +67,7 @@ package struct CacheActivity: Sendable {
         package var id: Int
         /// The key under which the received bytes are stored.
         package var key: CacheKey
-        /// The scheme, host and path.
+        /// The scheme, host and path of the URL.
         package var redactedURL: String
         /// The offsets of the first requested byte and of the next byte to receive.
         package var start: Int64

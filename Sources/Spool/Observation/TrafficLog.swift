@@ -125,7 +125,7 @@ package struct OriginRequestRecord: Sendable {
     /// A number that increases with each request of the cache.
     package var id: Int
     package var key: CacheKey
-    /// The scheme, host and path.
+    /// The scheme, host and path of the URL.
     package var redactedURL: String
     /// The requested range. The end is `nil` for the end of the resource.
     package var start: Int64
@@ -154,7 +154,7 @@ package struct ReaderWait: Sendable {
     /// The time at which the wait ended.
     package var date: Date
     package var key: CacheKey
-    /// The scheme, host and path.
+    /// The scheme, host and path of the URL.
     package var redactedURL: String
     /// The offset of the byte that the reader needed.
     package var offset: Int64

@@ -19,7 +19,7 @@ struct KnownOrigins: Sendable {
     private var entries: [String: Entry] = [:]
     private var useCount: UInt64 = 0
 
-    /// Returns the origin with a name, and creates it if it is not known.
+    /// Returns the origin with the given name, and creates it if it is not known.
     ///
     /// - Parameters:
     ///   - now: The elapsed time.

@@ -143,7 +143,7 @@ public struct PreloadAmount: Sendable, Hashable {
     /// bit rate, this is the same as ``startup``. The maximum is 64 MiB.
     public static func seconds(_ seconds: Double) -> PreloadAmount { PreloadAmount(kind: .seconds(seconds)) }
 
-    /// The number of seconds; 0 for amounts that are not in seconds, `nil` for the entire resource.
+    /// The number of seconds; 0 for amounts that are not in seconds, and `nil` for the entire resource.
     package var firstSeconds: Double? {
         switch kind {
         case .startup, .bytes: 0

@@ -3,7 +3,7 @@ import Synchronization
 
 /// The queue of a preloader, and the running preloads.
 final class PreloadWork: Sendable {
-    /// The reason why preloads are paused.
+    /// A reason why preloads are paused.
     enum Reason: Hashable {
         /// The app has paused the preloads.
         case asked

@@ -376,7 +376,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     }
 }
 
-/// The attempts of one pull, which are limited.
+/// The counters that limit the attempts of one pull.
 private struct ReadAttempts {
     private static let limit = 2
 

@@ -48,8 +48,8 @@ public struct MediaSource: Sendable {
     /// The time for which the source's origin may delay a response until the resource exists, as for a blocking reload
     /// of HLS (RFC 8216bis §6.2.5.2).
     ///
-    /// `nil` if the origin never delays responses. A delayed response is not used to estimate the connection, and does
-    /// not count as a connection while it waits.
+    /// The value is `nil` if the origin never delays responses. A delayed response is not used to estimate the
+    /// connection, and does not count as a connection while it waits.
     package var responseHold: Duration?
     /// The key of the playlist or manifest that contains the media. The media and the playlist are used, pinned and
     /// removed together, if both are stored.

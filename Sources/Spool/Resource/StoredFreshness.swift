@@ -17,13 +17,13 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// record it.
     var lifetime: Int64?
     /// Whether the lifetime is from `Cache-Control`, which takes precedence over any `Expires` (RFC 9111 §5.3), even
-    /// over the `Expires` of a later 304 response. `nil` if an earlier build did not record it.
+    /// over the `Expires` of a later 304 response. The value is `nil` if an earlier build did not record it.
     var isLifetimeControlled: Bool?
     /// The time at which the response was received, in seconds since 1970, or `nil` if an earlier build did not record
     /// it.
     var receivedAt: Int64?
-    /// The age of the response when it was received, in seconds (RFC 9111 §4.2.3). `nil` if an earlier build did not
-    /// record it.
+    /// The age of the response when it was received, in seconds (RFC 9111 §4.2.3). The value is `nil` if an earlier
+    /// build did not record it.
     var initialAge: Int64?
     /// The status and the header fields, or `nil` if an earlier build did not record them.
     var head: StoredHead?

@@ -77,8 +77,8 @@ struct StoredHead: Codable, Sendable, Hashable {
         set { lines = EndToEndFields.bounded(newValue, to: Self.limit).map { [$0.name.rawName, $0.value] } }
     }
 
-    /// Returns the headers, updated by a later response for the same version: a 304 or another part (RFC 9111 §3.2,
-    /// §3.4).
+    /// Returns the headers, updated by a later response for the same version: a 304 response or another part (RFC 9111
+    /// §3.2, §3.4).
     func updated(by newer: StoredHead) -> StoredHead {
         var result = self
         let updated = EndToEndFields.updating(fields, by: newer.fields)

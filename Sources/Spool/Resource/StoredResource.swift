@@ -52,7 +52,7 @@ public struct ContentInformation: Sendable, Hashable {
     /// Whether any byte range can be requested at any time. It is `false` if the origin sends only whole bodies.
     public var supportsByteRanges: Bool
 
-    /// Creates content information.
+    /// Creates content information from its values.
     public init(length: Int64?, contentType: String?, supportsByteRanges: Bool) {
         self.length = length
         self.contentType = contentType

@@ -39,7 +39,7 @@ extension Scheduler {
     /// All stored bytes.
     var storedRanges: ByteRangeSet { inspect { $0.machine.storedRanges } }
 
-    /// Whether all bytes are stored. `false` if the length is not known.
+    /// Whether all bytes are stored. The value is `false` if the length is not known.
     var isComplete: Bool {
         inspect { state in state.machine.length.map { state.machine.storedRanges.contains(0..<$0) } ?? false }
     }

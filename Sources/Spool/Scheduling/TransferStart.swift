@@ -1,6 +1,6 @@
 import SpoolScheduling
 
-/// A request to send.
+/// The start of a transfer: the request to send, and its properties.
 struct TransferStart: Sendable {
     var id: TransferID
     var lower: Int64

@@ -75,7 +75,7 @@ public struct UpstreamResponse: Sendable {
     /// The body, to be iterated once, by one task.
     public var body: UpstreamBody
 
-    /// Creates a response.
+    /// Creates a response from its parts.
     public init(head: HTTPResponse, url: URL, body: UpstreamBody) {
         self.head = head
         self.url = url

@@ -58,7 +58,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
     /// Whether the origin sent something other than an HTTP status line.
     package var lacksStatusLine = false
 
-    /// Creates an error.
+    /// Creates an error with a code and a message.
     public init(_ code: Code, _ message: String, underlying: (any Error)? = nil) {
         self.code = code
         self.message = message
