@@ -59,7 +59,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
         state.withLock { $0.machine.receiveHead(head) }?.resume(returning: head)
     }
 
-    /// Receives a chunk. Returns false if the transport should pause until `Transport.resume` is called.
+    /// Receives a chunk. Returns `false` if the transport should pause until `Transport.resume` is called.
     func receive(_ chunk: Chunk, count: Int) -> Bool {
         let (waiter, shouldContinue) = state.withLock { $0.machine.receive(chunk, count: count) }
         waiter?.resume(returning: chunk)

@@ -143,8 +143,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     // MARK: After cancellation
 
-    /// Handles the cancellation of the consumer's task. Bytes that were already sent are still delivered. Returns false
-    /// if the exchange is over, or after the first call.
+    /// Handles the cancellation of the consumer's task. Bytes that were already sent are still delivered. Returns
+    /// `false` if the exchange is over, or after the first call.
     mutating func leave() -> Bool {
         guard !isOver, !isDraining else { return false }
         isDraining = true

@@ -92,7 +92,7 @@ extension HTTPUpstream {
         /// A further redirect fails with ``/Spool/UpstreamError/Code/invalidRedirect``. With 0 or less, every redirect
         /// fails.
         public var maximumRedirects = 20
-        /// Whether a redirect from https to http is followed. The default is false, because the response to such a
+        /// Whether a redirect from https to http is followed. The default is `false`, because the response to such a
         /// redirect is not protected.
         public var allowsInsecureRedirects = false
         /// The networks that may be used in addition to unrestricted networks. The default is all networks.
@@ -129,9 +129,9 @@ extension HTTPUpstream {
         /// With TLS, the handshake has been attempted by then, unless ``hidesAddresses`` is true. With a proxy, only an
         /// address in the URL is checked, because the proxy resolves names.
         package var allowsAddress: (@Sendable (IPAddress, Int) -> Bool)?
-        /// Whether the sender of a request must not learn anything about rejected addresses. The default is false.
+        /// Whether the sender of a request must not learn anything about rejected addresses. The default is `false`.
         ///
-        /// If true, names are also resolved and checked before a connection is opened, so that no rejected address
+        /// If `true`, names are also resolved and checked before a connection is opened, so that no rejected address
         /// receives a packet. The error is the same for a rejected address and for an unknown name. This requires a
         /// lookup for each host, at most once every 30 seconds.
         package var hidesAddresses = false

@@ -62,7 +62,7 @@ struct RedirectWalk {
         "\(request.url.absoluteString)\n\(outgoing(at: now).headerFields[.cookie] ?? "")"
     }
 
-    /// Follows the redirect in `head`; returns false if `head` is the final response. In both cases, the cookies in
+    /// Follows the redirect in `head`. Returns `false` if `head` is the final response. In both cases, the cookies in
     /// `head` are added to the request's jar.
     ///
     /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. A request
