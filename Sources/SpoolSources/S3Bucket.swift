@@ -23,7 +23,7 @@ public struct S3Bucket: Sendable {
         /// The time at which temporary credentials expire.
         public var expiration: Date?
 
-        /// Creates credentials.
+        /// Creates credentials for signing requests.
         public init(accessKeyID: String, secretAccessKey: String, sessionToken: String? = nil, expiration: Date? = nil)
         {
             self.accessKeyID = accessKeyID
