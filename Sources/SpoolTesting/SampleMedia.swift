@@ -68,7 +68,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         package let description: String
     }
 
-    /// The queue on which files are created. It is serial, so that no file is created twice concurrently.
+    /// The queue on which files are created. It is serial, so that a file is never created twice at the same time.
     private static let queue = DispatchQueue(label: "spool.sample-media")
 
     /// The folder of the files. Its name contains a number. Change the number if you change a recipe.
