@@ -5,7 +5,7 @@ import NIOHTTP1
 import NIOPosix
 import NIOSSL
 
-/// A real HTTP/1.1 server on this machine that serves media like a correct static file server.
+/// A real HTTP/1.1 server on this machine that behaves like a correct static file server.
 ///
 /// The demo and the tests use it instead of the internet. Each ``OriginResource`` defines the responses for one path,
 /// and ``log`` records the requests and the bytes that the socket accepted. The server listens on the loopback
