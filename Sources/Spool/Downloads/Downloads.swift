@@ -239,7 +239,7 @@ private final class DownloadObserver: Sendable {
         if let version = seen.withLock({ $0 }), !(await changes.wait(beyond: version)) { return nil }
         let version = changes.version
         seen.withLock { $0 = version }
-        // On an error, the cache is closed or the catalog is unreadable, so the states end.
+        // An error means that the cache is closed or the catalog is unreadable, so the states end.
         return try? await downloads.set(name)
     }
 }

@@ -35,7 +35,8 @@ struct CurrentVersion {
                 if let tag = validator?.entityTag?.text { fields[.ifNoneMatch] = tag }
                 if let date = validator?.lastModified { fields[.ifModifiedSince] = date }
             }
-            // A part could not be used, or the resource is empty and has no parts.
+            // The range is omitted, because a part could not be used, or because the resource is empty and has no
+            // parts.
             if isValidation, !mayBeConfirmed || stored?.version.length == 0 { return fields }
             if let upper {
                 fields[.range] = RangeHeader.text(for: lower..<upper)

@@ -54,8 +54,8 @@ extension ResourceVersion {
         guard let version = try? JSONDecoder().decode(ResourceVersion.self, from: Data(text.utf8)),
             (0...NumberLimits.byteOffset).contains(version.length ?? 0)
         else {
-            // Another build wrote the text, or another program changed it. Nothing is known about the version, so a
-            // request is sent to the origin.
+            // Another build may have written the text, or another program may have changed it. Nothing is known about
+            // the version, so a request is sent to the origin.
             return nil
         }
         self = version

@@ -97,7 +97,7 @@ struct OriginExchange: Sendable {
     /// Sends a request that is not part of a transfer.
     ///
     /// - Parameter change: A function that completes the request.
-    /// - Throws: The errors of ``prepare()``, ``connect(to:as:)`` and ``send(_:to:)``.
+    /// - Throws: The errors from ``prepare()``, ``connect(to:as:)`` and ``send(_:to:)``.
     func open(
         as priority: Priority, _ change: (inout UpstreamRequest) -> Void
     ) async throws -> Opened {

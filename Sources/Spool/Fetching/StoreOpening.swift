@@ -106,7 +106,7 @@ final class StoreOpening: Sendable {
     }
 
     /// Starts to open the store, unless it is open or being opened.
-    func begin() { _ = try? started() }  // After a close, there is nothing to open.
+    func begin() { _ = try? started() }  // If the cache is closed, there is nothing to open.
 
     /// Prevents further openings. Returns the stores to be closed.
     func close() async -> [Store] {
@@ -183,7 +183,8 @@ final class StoreOpening: Sendable {
         do {
             return try await openStore(nil)
         } catch let error as CacheError where error.code == .catalogDamaged {
-            // The damage was found and marked after the catalog had been opened. Now the catalog is set aside.
+            // The damage was found and recorded after the catalog had been opened. The second attempt sets the catalog
+            // aside.
             return try await openStore(nil)
         }
     }

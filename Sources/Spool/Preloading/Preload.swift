@@ -60,7 +60,7 @@ public final class Preload: Sendable {
             progress.isCancelled = true
             return (progress.state.phase == .waiting, progress.task)
         }
-        // A waiting preload is removed from its queue when it would be started.
+        // A waiting preload stays in its queue until its turn, and is then skipped.
         if isWaiting { end(.cancelled) } else { task?.cancel() }
     }
 

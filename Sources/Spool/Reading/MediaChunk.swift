@@ -28,7 +28,7 @@ public struct MediaChunk: Sendable {
     public var data: Data {
         switch storage {
         case .data(let data): data
-        // Reads the file, which blocks.
+        // This reads the file, which blocks the thread.
         case .slice(let slice): slice.data
         }
     }

@@ -228,7 +228,7 @@ public final class MediaReader: AsyncSequence, Sendable {
                     // them again.
                     reader.resource.missing(range, of: lease.generation)
                 } catch let error as CacheError where error.isStorageError {
-                    // The file or its checksums can't be read now. The stored bytes stay.
+                    // The file or its checksums can't be read now. The stored bytes are not discarded.
                     if attempts.recordDiskFailure() { lease.generation.skipDisk(error) }
                 }
             }
@@ -279,7 +279,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// of its stored bytes. The headers are available even if the range starts past the end. After ``seek(to:)``, they
     /// may belong to another version.
     ///
-    /// - Throws: The errors of ``next()``; `CancellationError` if the reader is cancelled or has ended.
+    /// - Throws: The errors from ``next()``; `CancellationError` if the reader is cancelled or has ended.
     package func response() async throws -> OpenedResponse {
         try Task.checkCancellation()
         if let known = responseIfAvailable() { return known }
@@ -351,7 +351,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///   - offset: The offset of the first byte in the resource.
     /// - Returns: The number of bytes read. It is 0 for an empty buffer, and at or past the end of the range or of the
     ///   resource.
-    /// - Throws: `CancellationError` if the reader is cancelled. Also throws the errors of ``next()``, except for an
+    /// - Throws: `CancellationError` if the reader is cancelled. Also throws the errors from ``next()``, except for an
     ///   offset past the end.
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
         if phase.isCancelled { throw CancellationError() }

@@ -13,7 +13,7 @@ extension MediaResource {
     /// validated, the headers are requested from the origin. The first block is then requested, but this method does
     /// not wait for its bytes.
     ///
-    /// - Throws: The errors of ``MediaReader/response()``.
+    /// - Throws: The errors from ``MediaReader/response()``.
     package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
         let resource = try await opened()
         let use = decidedUse ?? resource.freshness.use(opening, demand)
@@ -40,7 +40,7 @@ extension MediaResource {
     ///
     /// - Returns: The response that confirms the version, and the resource that receives its bytes. The result is `nil`
     ///   if there is no such version, or if the origin sends another version.
-    /// - Throws: The errors of ``MediaReader/response()``.
+    /// - Throws: The errors from ``MediaReader/response()``.
     package func confirmed(
         _ demand: FreshnessDemand, priority: Priority
     ) async throws -> (media: MediaResource, response: OpenedResponse)? {

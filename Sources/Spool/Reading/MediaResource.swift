@@ -242,7 +242,7 @@ public final class MediaResource: Sendable {
     /// or a few seconds. For more bytes, use a ``reader(in:chunkSize:)-(Range<Int64>,_)``, whose memory use does not
     /// grow.
     ///
-    /// - Throws: The errors of ``MediaReader/next()``. They are thrown even if some of the bytes are available.
+    /// - Throws: The errors from ``MediaReader/next()``. They are thrown even if some of the bytes are available.
     public func data(in range: Range<Int64>) async throws -> Data {
         guard !range.isEmpty else { return Data() }
         var data = Data()

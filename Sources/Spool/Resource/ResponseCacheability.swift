@@ -25,7 +25,7 @@ struct ResponseCacheability: Sendable {
         let control = CacheControl.governing(fields).control
         let vary = Vary(fields: fields)
         let responseTime = Int64(responseDate.timeIntervalSince1970)
-        // Only whole seconds of delay make a response older, not a second that ends during the request.
+        // Only whole seconds of delay count toward the age. A clock second that ends during the request does not count.
         let delay = Int64(responseDate.timeIntervalSince(requestDate))
         let freshness = Freshness(
             fields: fields, requestTime: responseTime - delay, responseTime: responseTime, shared: true,
@@ -45,7 +45,7 @@ struct ResponseCacheability: Sendable {
             mustRevalidate: control.mustRevalidate || control.proxyRevalidate || control.noCache
                 || control.sharedMaxAge != nil,
             vary: hasLongFields ? [] : vary.names, selected: StoredFreshness.digest(of: vary, in: request),
-            // With `no-cache`, the response is always revalidated, even after a 304 without that directive.
+            // With `no-cache`, the response is always revalidated, even after a 304 response without that directive.
             lifetime: control.noCache ? 0 : freshness.lifetime,
             isLifetimeControlled: control.noCache || control.sharedMaxAge != nil || control.maxAge != nil,
             receivedAt: responseTime, initialAge: freshness.initialAge,

@@ -56,7 +56,7 @@ final class SourceCredentials: Sendable {
     /// rejection.
     ///
     /// - Returns: Whether there is a new request to try.
-    /// - Throws: The errors of ``resolved()``.
+    /// - Throws: The errors from ``resolved()``.
     func refresh(_ number: Int, status: Int) async throws -> Bool {
         let resolved = try await resolve { state in
             if let known = state.resolved, known.number > number { return .known(known) }

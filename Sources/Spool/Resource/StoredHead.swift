@@ -44,7 +44,7 @@ struct StoredHead: Codable, Sendable, Hashable {
             fields[.contentRange] = nil
             fields = EndToEndFields.withoutMessageDigests(fields)
         } else if head.status == .notModified, let name = HTTPField.Name("Content-Digest") {
-            fields[name] = nil  // It is the digest of the 304, which is empty (RFC 9530 §2).
+            fields[name] = nil  // This is the digest of the empty 304 response (RFC 9530 §2).
         }
         fields = EndToEndFields.storable(fields, isOfSite: isOfSite)
         self.fields = fields

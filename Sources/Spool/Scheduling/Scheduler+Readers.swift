@@ -42,8 +42,8 @@ extension Scheduler {
     ) -> OpenResult {
         let position = ReaderPosition(start)
         return ask { state in
-            // The freshness of a version that was just received is recorded a moment later. Until then it is not known
-            // which requests may share it.
+            // The freshness of a version that was just received is recorded shortly afterwards. Until then, it is not
+            // known which requests may share it.
             let isDecided = decision.isFixed || !state.isJustReceived
             guard isDecided, decision.revision == revision else { return (.overtaken, []) }
             var use = decision.use

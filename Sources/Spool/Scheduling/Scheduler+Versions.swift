@@ -104,7 +104,7 @@ extension Scheduler {
         _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> Bool {
         ask { state -> (Bool, [Planner.Action]) in
-            // The previous version was already removed, for a response that may belong to another version.
+            // The previous version may already have been removed for a response that may belong to another version.
             let isRemoved = state.lease == nil && lease != nil
             guard isRemoved || state.lease?.generation === previous else { return (false, []) }
             recordRevision()

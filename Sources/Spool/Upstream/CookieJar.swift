@@ -85,7 +85,7 @@ package final class CookieJar: Sendable {
         guard !cookies.isEmpty, let place = Place(url) else { return own }
         let names = Set((own ?? "").split(separator: ";").map { String($0.prefix { $0 != "=" }.drop { $0 == " " }) })
         let found = cookies.filter { place.receives($0) && $0.end ?? .max > now && !names.contains($0.name) }
-        // Cookies with longer paths precede others. Cookies with equally long paths keep their order.
+        // Cookies with longer paths precede other cookies. Cookies with equally long paths keep their order.
         let sorted = found.enumerated().sorted {
             ($1.element.path.utf8.count, $0.offset) < ($0.element.path.utf8.count, $1.offset)
         }
