@@ -38,7 +38,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
         self.configuration = configuration
         var tls = tlsConfiguration
         tls.certificateVerification = .fullVerification
-        // NIOSSL would accept TLS 1.0 (RFC 8996).
+        // Without this limit, NIOSSL would accept TLS 1.0 (RFC 8996).
         if [.tlsv1, .tlsv11].contains(tls.minimumTLSVersion) { tls.minimumTLSVersion = .tlsv12 }
         tls.additionalTrustRoots += additionalTrustRoots.map { .file($0.path) }
         self.tls = tls
@@ -104,15 +104,16 @@ public final class AsyncHTTPClientUpstream: Upstream {
             self.gate = gate
             var settings = HTTPClient.Configuration(
                 redirectConfiguration: .disallow,
-                // No read timeout is set, because AsyncHTTPClient's also counts while back-pressure pauses a body.
+                // No read timeout is set, because the timeout of AsyncHTTPClient also counts while back-pressure pauses
+                // a body.
                 timeout: .init(connect: .nanoseconds(configuration.connectTimeout.nanoseconds)),
                 decompression: .disabled)
             // The cache limits the number of connections. No event would report a request that waits here.
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
-            // The engine retries.
+            // The engine retries failed requests.
             settings.connectionPool.retryConnectionEstablishment = false
-            // The channel reads once per turn of the event loop, because each tiny chunk takes time, while other
-            // connections wait.
+            // The channel reads once per turn of the event loop, because other connections wait while it parses tiny
+            // chunks.
             let readsMuch: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
                 channel.setOption(.recvAllocator, value: BodyGatherer.largeReads)
                     .flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }
