@@ -32,7 +32,7 @@ public struct YandexDisk: Sendable {
     ///
     /// - Parameter path: The path from the root, such as `/Music/song.mp3`, or `app:/…` for the app's own folder.
     public func media(at path: String) -> MediaSource {
-        // Query items do not encode a plus sign, but servers decode it as a space.
+        // `URLQueryItem` does not encode a plus sign, but servers decode the sign as a space.
         let value = path.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? path
         let download = service.appending(path: "v1/disk/resources/download")
         let address = URL(string: "\(download.absoluteString)?path=\(value)") ?? download
