@@ -81,7 +81,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         if FileManager.default.fileExists(atPath: file.path) { return file }
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         // The file is created under a temporary name and then renamed. The final name therefore always refers to a
-        // complete file, even if a process is killed or several run concurrently.
+        // complete file, even if a process is killed or several processes run concurrently.
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
         let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])
         guard status == 0 else {

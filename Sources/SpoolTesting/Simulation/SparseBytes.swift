@@ -66,7 +66,7 @@ package struct SparseBytes: Sendable {
         let range = lower..<max(lower, min(hole.upperBound, count))
         guard !range.isEmpty else { return }
         let shortens = range.upperBound == count
-        // The loop is over the existing pages, because a very long file has far more indices.
+        // The loop visits only the existing pages, because a very long file has far more page indices.
         let indices = Block.indices(touching: range)
         for index in Array(pages.keys) where indices.contains(index) {
             let part = range.clamped(to: Block.range(of: index))
