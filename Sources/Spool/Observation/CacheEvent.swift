@@ -102,9 +102,9 @@ package struct CacheActivity: Sendable {
 
     /// The number of open readers.
     package var readers = 0
-    /// The open readers, by key and number.
+    /// The open readers, sorted by key and number.
     package var openReaders: [ActiveReader] = []
-    /// The current requests, by URL and offset.
+    /// The current requests, sorted by URL and offset.
     package var transfers: [RunningTransfer] = []
     /// The counts of events.
     package var counts = Counts()

@@ -135,7 +135,7 @@ final class EventQueue: Sendable {
     fileprivate struct State {
         /// The events by kind, with the number that orders all events.
         var waiting: [[(number: UInt64, event: CacheEvent)?]] = []
-        /// The number of events at the start of each kind that were read or discarded.
+        /// The number of events at the start of each list in ``waiting`` that were read or discarded.
         var heads: [Int] = []
         var last: UInt64 = 0
     }

@@ -28,7 +28,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let waits = CancellableWaits()
     /// Whether the bytes that are read count as served to a client.
     private let isCounted: Bool
-    /// The timer of a player's first bytes.
+    /// The timer for a player's first bytes.
     private let watch: FirstByteTimer?
 
     init(
