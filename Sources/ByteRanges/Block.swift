@@ -1,7 +1,7 @@
 /// The unit in which media is checked, evicted and recorded: 64 KiB, aligned to its size.
 ///
 /// Block `i` covers the bytes `i * 65536 ..< (i + 1) * 65536`. The last block of a resource may be short. The stored
-/// bytes of a block are always a prefix of it. A transfer starts at a block's start, or at the end of its stored bytes.
+/// bytes are always a prefix of the block. A transfer starts at a block's start, or at the end of its stored bytes.
 package enum Block {
     /// The number of bytes in every block except the last one of a resource, which may be shorter.
     package static let size: Int64 = 65536
@@ -18,7 +18,7 @@ package enum Block {
     /// Returns the byte range of a complete block.
     package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
 
-    /// Returns the indices of all blocks that `range` touches.
+    /// Returns the indices of all blocks that contain bytes of `range`.
     package static func indices(touching range: Range<Int64>) -> Range<Int64> {
         guard !range.isEmpty else { return 0..<0 }
         return index(of: range.lowerBound)..<index(of: range.upperBound - 1) + 1

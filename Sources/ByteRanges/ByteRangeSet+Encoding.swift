@@ -26,7 +26,7 @@ extension ByteRangeSet {
 
     /// Decodes the result of ``encoded()``.
     ///
-    /// The bytes may be arbitrary. The required memory is proportional to their number.
+    /// The bytes may be arbitrary. The memory use is proportional to the number of bytes.
     ///
     /// - Throws: ``ByteRangeSetDecodingError`` unless `bytes` is exactly the encoding of a set.
     package init(decoding bytes: [UInt8]) throws(ByteRangeSetDecodingError) {
@@ -127,23 +127,23 @@ private struct VarintReader {
 
 /// An error that states why stored bytes are not an encoded ``ByteRangeSet``: they are truncated, damaged or forged.
 ///
-/// The caller should add the name of the resource. Using an empty set instead is safe, because all bytes are then
-/// fetched again.
+/// The error does not contain the name of the resource, so callers should add it to the message. Using an empty set
+/// instead is safe, because all bytes are then fetched again.
 package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
     /// The kind of damage. More codes may be added.
     package struct Code: Hashable, Sendable, CustomStringConvertible {
-        /// The text after "the encoded byte ranges are malformed:".
+        /// The text that follows "the encoded byte ranges are malformed:" in the message.
         package let description: String
 
-        /// The bytes end before the last of the stated ranges.
+        /// The bytes end before the stated number of ranges is complete.
         package static let truncated = Code(description: "the bytes end too early")
-        /// Further bytes follow the last of the stated ranges.
+        /// More bytes follow after the stated number of ranges.
         package static let trailingBytes = Code(description: "bytes follow the last range")
         /// An integer exceeds `Int64.max`, or is not in its shortest form.
         package static let malformedInteger = Code(description: "an integer is too large or not in its shortest form")
         /// A range is empty.
         package static let emptyRange = Code(description: "a range is empty")
-        /// A range touches the previous one. The two should be merged, because a set has exactly one encoding.
+        /// A range touches the previous one. The ranges must be encoded as one, because a set has exactly one encoding.
         package static let adjacentRanges = Code(description: "two ranges touch each other")
         /// A range ends beyond `Int64.max`.
         package static let offsetOverflow = Code(description: "a range ends beyond the largest offset")
@@ -160,7 +160,7 @@ package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
 }
 
 extension ByteRangeSetDecodingError: CustomStringConvertible {
-    /// A sentence for logs, with the cause and the position.
+    /// A message for logs that states the cause and the position.
     package var description: String {
         "the encoded byte ranges are malformed: \(code), at byte \(byteIndex) of \(byteCount)"
     }

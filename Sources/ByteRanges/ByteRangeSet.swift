@@ -16,9 +16,10 @@
 /// Int64.max`, and no others. No offset causes a crash. `insert(_:)` ignores the part of a range below 0. Queries find
 /// no bytes below 0: `contains(-1)` is `false`, and in a window that starts at -5, `-5 ..< 0` is missing.
 ///
-/// **As a collection.** The elements are the ranges: ascending, not empty, no two overlapping or adjacent. Therefore,
-/// two sets with the same offsets are always equal. Indices are positions from 0, and any mutation invalidates them.
-/// `ByteRangeSet.contains` takes offsets; in generic code, `Sequence.contains` takes an element.
+/// **As a collection.** The elements are the ranges in ascending order. No range is empty, and no two ranges overlap or
+/// are adjacent. Therefore, two sets with the same offsets are always equal. Indices are positions from 0, and any
+/// mutation invalidates them. `ByteRangeSet.contains` takes offsets; in generic code, `Sequence.contains` takes an
+/// element.
 ///
 /// **Complexity**, with *n* ranges. Queries are O(log *n*), plus the number of returned ranges. A mutation is O(log
 /// *n*), plus a move of at most one leaf (8 KiB) and a pass over the *n*/512 leaves. At the end of the set, a mutation
@@ -66,7 +67,7 @@ public struct ByteRangeSet: Sendable {
 }
 
 extension ByteRangeSet: ExpressibleByArrayLiteral {
-    /// Creates a set with the bytes of all ranges: `[0..<10, 20..<30]`. They may be in any order and overlap.
+    /// Creates a set with the bytes of all ranges: `[0..<10, 20..<30]`. The ranges may overlap and may be in any order.
     public init(arrayLiteral ranges: Range<Int64>...) {
         self.init(ranges)
     }
@@ -131,7 +132,7 @@ extension ByteRangeSet: RandomAccessCollection {
 
     /// The range at a position, counted from 0. O(log *n*); an iteration with `for … in` is O(1) per step.
     ///
-    /// As with `Array`, an index outside `startIndex ..< endIndex` is a programming error and crashes.
+    /// As with `Array`, an index outside `startIndex ..< endIndex` is a programming error and causes a crash.
     public subscript(index: Int) -> Range<Int64> {
         precondition(index >= 0 && index < leaves.count, "ByteRangeSet index \(index) is outside 0..<\(leaves.count)")
         return leaves.range(at: index)
@@ -155,7 +156,7 @@ extension ByteRangeSet {
         return held.lowerBound <= range.lowerBound && range.upperBound <= held.upperBound
     }
 
-    /// Returns the contiguous range that starts at `offset`, or `nil` if the byte at `offset` is missing.
+    /// Returns the contiguous bytes of the set that start at `offset`, or `nil` if the byte at `offset` is missing.
     package func prefix(at offset: Int64) -> Range<Int64>? {
         guard
             let range = leaves.range(at: leaves.positionOfFirstRange(endingAfter: offset)),
@@ -164,8 +165,8 @@ extension ByteRangeSet {
         return offset..<range.upperBound
     }
 
-    /// Returns the first missing range in `window`, limited to it, or `nil` if no byte is missing or the window is
-    /// empty.
+    /// Returns the first missing range in `window`, clamped to the window, or `nil` if no byte is missing or the window
+    /// is empty.
     ///
     /// The result is `nil` if and only if `contains(window)` is `true`.
     package func firstMissingRange(in window: Range<Int64>) -> Range<Int64>? {
@@ -181,8 +182,8 @@ extension ByteRangeSet {
         return start..<Swift.min(next.lowerBound, window.upperBound)
     }
 
-    /// Returns all missing ranges in `window`, ascending and limited to it. The result is empty if no byte is missing
-    /// or the window is empty.
+    /// Returns all missing ranges in `window`, in ascending order and clamped to the window. The result is empty if no
+    /// byte is missing or the window is empty.
     ///
     /// To find only the next range to fetch, use `firstMissingRange(in:)`, which does not visit the other ranges.
     public func missingRanges(in window: Range<Int64>) -> [Range<Int64>] {
@@ -272,8 +273,8 @@ extension ByteRangeSet {
 extension ByteRangeSet {
     /// Returns the bytes in both sets.
     ///
-    /// O(*s* log *l* + result), where *s* is the number of ranges of the set with fewer ranges, and *l* that of the
-    /// other.
+    /// O(*s* log *l* + result), where *s* is the smaller number of ranges in one of the sets, and *l* is the larger
+    /// one.
     package func intersection(_ other: ByteRangeSet) -> ByteRangeSet {
         let (fewer, more) = count <= other.count ? (self, other) : (other, self)
         var common = ByteRangeSet()

@@ -15,8 +15,8 @@ package enum NumberLimits {
 // Byte ranges and counts as they are shown to users, not as text that a program parses.
 
 extension Range<Int64> {
-    /// The bytes in words, with both ends included as in HTTP: `byte 7` or `bytes 0–1,048,575`. An open range is
-    /// `bytes 5 to the end`, and an empty one is `no bytes`.
+    /// A description of the range in words, such as `byte 7` or `bytes 0–1,048,575`. Both ends are included, as in
+    /// HTTP. An open range is `bytes 5 to the end`, and an empty one is `no bytes`.
     package var inWords: String {
         if isEmpty { return "no bytes" }
         if upperBound == .max { return "bytes \(lowerBound.grouped) to the end" }
@@ -26,7 +26,7 @@ extension Range<Int64> {
 }
 
 extension BinaryInteger {
-    /// The digits in groups of three: `1,048,576`.
+    /// The number with its digits in groups of three: `1,048,576`.
     package var grouped: String {
         let digits = String(magnitude)
         var text = ""

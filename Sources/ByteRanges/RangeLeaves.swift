@@ -1,12 +1,13 @@
 /// The sorted list of ranges in a ``ByteRangeSet``, divided into leaves so that a change moves at most a few kilobytes.
 ///
-/// It maintains order, counts and sums, and the set decides what to merge. A plain array would be simpler and as fast
-/// to search, but each insertion would move half of it on average. After a copy (a snapshot), the next insertion would
-/// copy the whole array, which takes 0.8 ms with 100,000 ranges.
+/// The list maintains order, counts and sums, and the set decides which ranges to merge. A plain array would be simpler
+/// and as fast to search, but each insertion would move half of it on average. After a copy (a snapshot), the next
+/// insertion would copy the whole array, which takes 0.8 ms with 100,000 ranges.
 ///
 /// Invariants, checked in debug builds at each change, and by the tests for the whole list:
 /// - Ranges are ascending and not empty, start at 0 or later, and have at least one byte between them.
-/// - No leaf is empty or has more than `capacity` ranges, and two neighbors together have more than `capacity / 2`.
+/// - No leaf is empty or has more than `capacity` ranges, and any two neighboring leaves together have more than
+///   `capacity / 2`.
 /// - A leaf's `lowerBound` is that of its first range, and its `start` is the number of ranges before it.
 struct RangeLeaves: Sendable {
     struct Leaf: Sendable {
@@ -152,8 +153,8 @@ extension RangeLeaves {
         leaves[leaf].ranges[slot] = range.lowerBound..<upperBound
     }
 
-    /// Replaces the ranges from `start` up to `end` with up to two others. The list must have a leaf, and must remain
-    /// sorted.
+    /// Replaces the ranges from `start` up to `end` with at most two new ranges. The list must have a leaf, and must
+    /// remain sorted.
     mutating func replace(
         _ start: Position,
         _ end: Position,
