@@ -13,7 +13,7 @@ package struct CacheControl: Sendable, Hashable {
     package var isPublic = false
     /// Whether the response must be validated with the origin before each use.
     package var noCache = false
-    /// The fields, in lower case, that `private` or `no-cache` lists.
+    /// The names of the fields that `private` or `no-cache` lists, in lower case.
     ///
     /// Other users must not receive these fields, or may receive them only after a validation. Therefore, they are not
     /// stored (§5.2.2.4, §5.2.2.7).
@@ -57,8 +57,8 @@ package struct CacheControl: Sendable, Hashable {
         func seconds(_ first: Int64?) -> Int64 {
             first ?? FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0
         }
-        /// Adds the fields that a directive lists, and returns whether it lists none. It then applies to the whole
-        /// response.
+        /// Adds the fields that a directive lists, and returns whether it lists none. A directive without a list
+        /// applies to the whole response.
         func isUnqualified(_ value: Substring?) -> Bool {
             let names = FieldText.elements(String(FieldText.unquoted(value ?? ""))).map(FieldText.lowercased)
             namedFields.formUnion(names)
@@ -86,8 +86,8 @@ package struct CacheControl: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - shared: Whether several users share the cache.
-    ///   - hasAuthorization: Whether the request had `Authorization`. A shared cache then needs `public`, `s-maxage` or
-    ///     `must-revalidate` (§3.5).
+    ///   - hasAuthorization: Whether the request had `Authorization`. If so, a shared cache may store the response only
+    ///     if it contains `public`, `s-maxage` or `must-revalidate` (§3.5).
     ///   - status: The status of the response.
     package func allowsStoring(shared: Bool, hasAuthorization: Bool, status: Int = 200) -> Bool {
         if mustUnderstand ? !StatusRules.isUnderstood(status) : noStore { return false }
@@ -117,7 +117,7 @@ extension CacheControl {
 
     /// Parses a targeted field: a Dictionary Structured Field (RFC 9651 §4.2.2) with case-insensitive keys.
     ///
-    /// `nil` if the field is empty or any part is invalid. An invalid number of seconds is ignored.
+    /// The result is `nil` if the field is empty or any part is invalid. An invalid number of seconds is ignored.
     init?(targeted text: String) {
         self.init()
         let members = FieldText.elements(text)

@@ -1,6 +1,6 @@
 package import HTTPTypes
 
-/// The separation of a message's end-to-end fields from those of one connection.
+/// Functions that separate the end-to-end fields of a message from the fields for a single connection.
 package enum EndToEndFields {
     /// Returns `fields` without those that a proxy must not forward: hop-by-hop fields, and those listed in
     /// `Connection` (RFC 9110 §7.6.1).
@@ -15,7 +15,7 @@ package enum EndToEndFields {
     /// Fields listed in `private` or `no-cache` are also removed, even if other directives permit them.
     ///
     /// - Parameter isOfSite: Whether the cache belongs to a reverse proxy for a site. Cookies are then stored if a
-    ///   shared cache may use the response for some time without a request to the origin. URLs are always stored then,
+    ///   shared cache may use the response for some time without a request to the origin. URLs are then always stored,
     ///   because the site publishes them.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
@@ -79,8 +79,8 @@ package enum EndToEndFields {
         fields.without { messageDigests.contains($0.canonicalName) || representationDigests.contains($0.canonicalName) }
     }
 
-    /// Returns `fields`, reduced so that names and values have at most `limit` bytes. Of the fields that no cache or
-    /// player needs, the largest are removed first.
+    /// Returns `fields`, reduced so that names and values have at most `limit` bytes. Fields that no cache or player
+    /// needs are removed before the others, and larger ones before smaller ones.
     ///
     /// Fields that protect the origin's pages are never removed, even if they exceed the limit. See
     /// ``protectiveBytes(of:)``.
@@ -188,10 +188,10 @@ package struct Vary: Sendable, Hashable {
     /// The nominated names in lower case, ascending, each once.
     package var names: [String]
 
-    /// Parses the fields of a response; without `Vary`, no field is nominated.
+    /// Parses the fields of a response. If there is no `Vary`, no field is nominated.
     ///
-    /// If a response may be read by web pages of one origin only, `Origin` is nominated, even though some servers do
-    /// not state it (Fetch standard, “CORS protocol and HTTP caches”).
+    /// If only the web pages of one origin may read a response, `Origin` is nominated, even though some servers omit it
+    /// (Fetch standard, “CORS protocol and HTTP caches”).
     package init(fields: HTTPFields) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
         var parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
@@ -215,8 +215,8 @@ package struct Vary: Sendable, Hashable {
         }
     }
 
-    /// Returns a language and its weight in a normal form: in lower case, without spaces. The order of languages has no
-    /// meaning (RFC 9110 §12.5.4).
+    /// Returns a language and its weight in a normalized form, which is in lower case and does not contain spaces. The
+    /// order of languages has no meaning (RFC 9110 §12.5.4).
     private static func languageRange(_ text: String) -> String {
         String(decoding: text.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(FieldText.lowercased), as: UTF8.self)
     }

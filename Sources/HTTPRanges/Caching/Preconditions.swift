@@ -45,7 +45,8 @@ package enum Preconditions {
         return .proceed
     }
 
-    /// Returns whether `If-Range` allows a range. Otherwise, the whole resource is sent (RFC 9110 §13.1.5).
+    /// Returns whether `If-Range` allows a response with the requested range. Otherwise, the whole resource is sent
+    /// (RFC 9110 §13.1.5).
     package static func ifRangeHolds(_ request: HTTPFields, validator: Validator) -> Bool {
         let values = request[values: .ifRange]
         guard let first = values.first else { return true }

@@ -16,7 +16,7 @@ struct BodyClaim {
     /// The reason why only a part of the headers is used; `nil` if they are consistent.
     var discrepancy: String?
 
-    /// The reason why the headers can't be used, as a sentence.
+    /// An error that states, in a sentence, why the headers can't be used.
     struct Contradiction: Error {
         var reason: String
     }
@@ -77,8 +77,8 @@ struct BodyClaim {
     init(whole fields: HTTPFields) throws(Contradiction) {
         let bodyLength = try BodyClaim.contentLength(fields)
         self.init(offset: 0, end: bodyLength, length: bodyLength)
-        // Content-Range has no meaning in a 200 (RFC 9110 §14.4), but some origins send a part with this status. A body
-        // is not a part only if it is as long as the whole resource.
+        // Content-Range has no meaning in a 200 (RFC 9110 §14.4), but some origins send a part with this status. The
+        // body is treated as a part unless it is as long as the whole resource.
         guard let contentRange = try BodyClaim.contentRange(fields), let range = contentRange.range else { return }
         let isWhole = range.lowerBound == 0 && range.upperBound == contentRange.length
         if isWhole, bodyLength == nil || bodyLength == contentRange.length { return }
@@ -115,7 +115,7 @@ struct BodyClaim {
 
     /// Returns the body's length in bytes; `nil` if the headers don't contain it (RFC 9110 §8.6, RFC 9112 §6.3).
     static func contentLength(_ fields: HTTPFields) throws(Contradiction) -> Int64? {
-        if fields.contains(.transferEncoding) { return nil }  // It frames the body instead.
+        if fields.contains(.transferEncoding) { return nil }  // This field frames the body instead.
         let values = fields[values: .contentLength].flatMap {
             $0.split(separator: ",", omittingEmptySubsequences: false)
         }

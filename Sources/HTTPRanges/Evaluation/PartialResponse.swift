@@ -3,8 +3,8 @@ package import HTTPTypes
 /// The evaluation of an origin's responses: whether the bytes of the body may be stored, and at which offset.
 ///
 /// Players request parts of a file. The response may contain another part, the whole file or another version, or may
-/// contradict itself. ``evaluate(_:requestedStart:requestedEnd:stored:rule:)`` uses only the headers, before a byte of the body
-/// is read. It has no side effects: the same headers always result in the same decision, and invalid headers do not
+/// contradict itself. ``evaluate(_:requestedStart:requestedEnd:stored:rule:)`` uses only the headers, and does not read
+/// the body. It has no side effects: the same headers always result in the same decision, and invalid headers do not
 /// cause a crash.
 package enum PartialResponse {
     /// The position of a response's body.
@@ -88,8 +88,8 @@ extension PartialResponse {
     ///
     /// - Parameters:
     ///   - response: The status and fields of the final response, after redirects.
-    ///   - requestedStart: The first requested byte; `nil` without a `Range` header, or for a suffix of unknown position
-    ///     (`bytes=-500`).
+    ///   - requestedStart: The first requested byte; `nil` if there is no `Range` header, or if the position of a
+    ///     suffix (`bytes=-500`) is unknown.
     ///   - requestedEnd: The end of the requested range, half-open; `nil` for an open end.
     ///   - stored: The version to continue; `nil` if no bytes are stored or in transit.
     ///   - rule: The rule for combining bytes of two responses.

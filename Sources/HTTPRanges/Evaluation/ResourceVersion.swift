@@ -2,7 +2,7 @@ package import HTTPTypes
 
 /// One version of a resource, as an origin's response describes it.
 ///
-/// A `nil` value was not sent. It neither proves nor contradicts anything.
+/// A property is `nil` if the origin did not send its value. It then neither proves nor contradicts anything.
 package struct ResourceVersion: Sendable, Hashable, Codable {
     /// The validator of this version.
     package var validator: Validator
@@ -116,14 +116,15 @@ package struct StoredVersion: Sendable, Hashable {
 
 /// The rule for combining bytes of two responses into one version.
 package enum CombiningRule: Sendable, Hashable, Codable {
-    /// Requires the same strong validator (RFC 9111 §3.4). Use it for a cache without information about its origins.
+    /// Requires the same strong validator (RFC 9111 §3.4). Use this rule if the cache has no information about its
+    /// origins.
     case strong
-    /// Requires only that validators, length and type do not contradict each other. Use it for an app whose media never
-    /// changes under its URL.
+    /// Requires only that validators, length and type do not contradict each other. Use this rule for an app whose
+    /// media never changes under its URL.
     case immutable
 }
 
-/// The comparison of a response's version with the stored one.
+/// The result of comparing a response's version with the stored one.
 enum VersionMatch {
     /// The bytes of both versions may be combined into this version.
     case same(ResourceVersion)

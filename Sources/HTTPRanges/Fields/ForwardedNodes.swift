@@ -38,8 +38,8 @@ package enum ForwardedNodes {
         return node ?? "unknown"
     }
 
-    /// Removes `name=value` and the semicolon after it from the start of `rest`. A value is a token or a quoted string.
-    /// The pair may be empty.
+    /// Removes `name=value` and the semicolon after it from the start of `rest`, and returns the name and the value.
+    /// The value is a token or a quoted string. The pair may be empty.
     private static func pair(_ rest: inout ArraySlice<UInt8>) -> (name: ArraySlice<UInt8>, value: [UInt8])? {
         func skipBlanks() { rest = rest.drop { $0 == 0x20 || $0 == 0x09 } }
         func isEnd(_ byte: UInt8) -> Bool { byte == UInt8(ascii: ";") || byte == 0x20 || byte == 0x09 }

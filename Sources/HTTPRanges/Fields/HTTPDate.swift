@@ -128,7 +128,7 @@ extension HTTPDate {
         weekdays.contains { FieldText.equalIgnoringCase(short ? $0.utf8.prefix(3) : $0.utf8[...], bytes) }
     }
 
-    /// Returns the days from 1970-01-01 to a date of the proleptic Gregorian calendar (years 0…9999).
+    /// Returns the number of days from 1970-01-01 to a date of the proleptic Gregorian calendar (years 0…9999).
     private static func days(year: Int64, month: Int64, day: Int64) -> Int64 {
         let shifted = month <= 2 ? year - 1 : year  // Years that start in March end with the leap day.
         let era = floorDivide(shifted, 400)

@@ -2,9 +2,9 @@ package import HTTPTypes
 
 /// The bytes that a client requests: a `Range` request header (RFC 9110 §14.2).
 ///
-/// Header text has closed ranges (`bytes=0-99`). The results of ``resolve(length:limit:)`` are half-open (`0..<100`),
-/// like every range in code. `If-Range` is not evaluated: call ``Validator/satisfies(ifRange:)`` first, and send the
-/// whole resource if it returns false.
+/// The ranges in the text of a header include both ends (`bytes=0-99`). The results of ``resolve(length:limit:)`` are
+/// half-open (`0..<100`), like every range in code. `If-Range` is not evaluated: call ``Validator/satisfies(ifRange:)``
+/// first, and send the whole resource if it returns false.
 package struct RangeHeader: Sendable, Hashable {
     /// One element of the header.
     package enum Specifier: Sendable, Hashable {
@@ -26,8 +26,8 @@ package struct RangeHeader: Sendable, Hashable {
 
     /// Parses the value of a header. Time and memory are proportional to its length.
     ///
-    /// `nil` if it is malformed, names a unit other than bytes, or contains a range that ends before its start. Such a
-    /// header is ignored, and the whole resource is sent (RFC 9110 §14.2).
+    /// The result is `nil` if the value is malformed, names a unit other than bytes, or contains a range that ends
+    /// before its start. Such a header is ignored, and the whole resource is sent (RFC 9110 §14.2).
     package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...]).utf8
         guard let equals = value.firstIndex(of: UInt8(ascii: "=")),
@@ -44,7 +44,7 @@ package struct RangeHeader: Sendable, Hashable {
         self.specifiers = specifiers
     }
 
-    /// Parses the `Range` field of a request. The result is also `nil` if it is missing or occurs several times.
+    /// Parses the `Range` field of a request. The result is also `nil` if the field is missing or occurs several times.
     package init?(fields: HTTPFields) {
         let values = fields[values: .range]
         guard values.count == 1, let value = values.first else { return nil }

@@ -1,6 +1,7 @@
 package import HTTPTypes
 
-/// The hashes of the whole representation in the headers of a response. They can verify a file from another source.
+/// The hashes of the whole representation in the headers of a response. They can be used to verify a file from another
+/// source.
 ///
 /// This type parses `Repr-Digest` (RFC 9530 §3), `Digest` (RFC 3230), `Content-MD5` (RFC 1864), and an `ETag` that may
 /// be an MD5. `Content-Digest` applies to the body of the message, which is empty for `HEAD`. Invalid values are
@@ -26,8 +27,8 @@ package struct ContentDigests: Sendable, Hashable {
     package private(set) var claimed: [Algorithm: [UInt8]] = [:]
     /// The bytes of an entity tag that consists of 32 hexadecimal digits.
     ///
-    /// For a single upload to S3 or a compatible service, it is the MD5 of the whole resource. Other services may use
-    /// another value, so a difference does not prove that the bytes are wrong.
+    /// If the resource was uploaded to S3 or a compatible service in one part, the tag is the MD5 of the whole
+    /// resource. Other services may use another value, so a mismatch does not prove that the bytes are wrong.
     package private(set) var entityTag: [UInt8]?
 
     /// Parses the fields of a response.

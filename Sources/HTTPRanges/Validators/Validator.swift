@@ -39,8 +39,8 @@ package struct Validator: Sendable, Hashable {
 
     /// Whether the validator can prove that two responses contain the same bytes (RFC 9110 §8.8.2.2).
     ///
-    /// A strong entity tag can. Without any tag, so can a strong `Last-Modified`, which is at least 60 seconds older
-    /// than `Date`.
+    /// A strong entity tag proves this. If there is no tag, a strong `Last-Modified` does, which is at least 60 seconds
+    /// older than `Date`.
     package var isStrong: Bool {
         if let entityTag { return !entityTag.isWeak }
         return hasStrongDate
@@ -156,7 +156,7 @@ extension Validator: Codable, LosslessStringConvertible {
         try container.encode(description)
     }
 
-    /// Decodes the text of ``encode(to:)``; throws `DecodingError.dataCorrupted` for other text.
+    /// Decodes the text that ``encode(to:)`` writes; throws `DecodingError.dataCorrupted` for other text.
     package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
@@ -169,8 +169,8 @@ extension Validator: Codable, LosslessStringConvertible {
 
 /// An origin's name for one version of a resource (`ETag`, RFC 9110 §8.8.3).
 ///
-/// Two versions with the same strong tag are equal byte for byte. A weak one only promises the same meaning. Tags are
-/// compared by their bytes, not as text, so that different tags are never equal.
+/// Two versions with the same strong tag are equal byte for byte. Equal weak tags only promise the same meaning. Tags
+/// are compared by their bytes, not as text, so that different tags are never equal.
 package struct EntityTag: Sendable, Hashable {
     /// The text between the quotes.
     package let value: String
