@@ -11,12 +11,12 @@ struct Demand: Equatable {
     var asks: Int64
     /// The offset before which bytes may be stored.
     var takes: Int64
-    /// The limit for a transfer beyond `takes`. The transfer is paused up to this offset, and cancelled beyond it.
+    /// The offset up to which a transfer beyond `takes` is paused. Beyond this offset, the transfer is cancelled.
     var keeps: Int64
     /// The same as `keeps`, for a body that can't be requested again from its position.
     var keepsBody: Int64
 
-    /// One of the bounds, for a search.
+    /// The bounds by which a search can select readers.
     enum Bound { case asks, takes, keeps, keepsBody }
 
     subscript(bound: Bound) -> Int64 {
@@ -124,7 +124,7 @@ struct DemandIndex {
 
     private static let capacity = 32
     private var leaves: [Leaf] = []
-    /// The number of readers that all searches have examined. Tests compare it with the number of readers.
+    /// The total number of readers that searches have examined. Tests compare it with the number of readers.
     private(set) var examined = 0
 
     mutating func insert(_ demand: Demand, for id: ReaderID) {

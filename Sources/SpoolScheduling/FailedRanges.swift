@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The ranges of a resource for which a request failed: whether they are requested again, and when.
+/// The ranges of a resource for which a request failed, with the state of their retries.
 ///
 /// A place is the block in which a request failed. If bytes can only be received in sequence, the place extends to the
 /// end of the resource. A failure concerns only the readers whose next bytes are in the place. The scheduler decides
@@ -57,7 +57,8 @@ struct FailedRanges {
 
         var hasFailed: Bool { if case .failed = state { true } else { false } }
 
-        /// Returns whether the place concerns this reader. It stops the reader only while it is not being requested.
+        /// Returns whether the place concerns this reader. The place stops the reader only while it is not being
+        /// requested.
         func stops(_ id: ReaderID, _ reader: ReaderState) -> Bool {
             guard isValidation != reader.mayUseStored else { return false }
             if notBefore != nil { return true }

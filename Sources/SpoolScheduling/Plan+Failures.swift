@@ -121,8 +121,8 @@ extension Plan {
 
     /// Returns the failure that a reader receives at its position. `nil` if the reader may request its bytes again.
     ///
-    /// It may request them again if it was opened after the failure, or if the failure is old. However, it has to wait
-    /// until the time that the origin has specified.
+    /// A reader may request them again if it was opened after the failure, or if the failure is old. However, it has to
+    /// wait until the time that the origin has specified.
     mutating func failure(for id: ReaderID, now: Duration, _ actions: inout [Action]) -> FailureID? {
         guard !failures.isEmpty, let reader = readers[id] else { return nil }
         for var place in places(touchedAt: nextMissingRange(of: reader), stopping: id, reader) {
@@ -140,8 +140,8 @@ extension Plan {
         return nil
     }
 
-    /// Returns the first byte that a waiting reader needs. It is in the reader's block, at or before the reader's
-    /// position.
+    /// Returns the offset of the first byte that a waiting reader needs. The offset is in the reader's block, at or
+    /// before the reader's position.
     func nextMissingRange(of reader: ReaderState) -> Int64 {
         let block = Range(from: Block.roundDown(reader.position), to: reader.position.adding(1))
         return stored.firstMissingRange(in: block)?.lowerBound ?? reader.position
@@ -154,7 +154,7 @@ extension Plan {
         unblock(place, &actions)
     }
 
-    /// Records that the timer of a place has fired. The place is requested again if a reader still wants it.
+    /// Records that the timer of a place has fired. The place is requested again if a reader still needs its bytes.
     mutating func retryPlace(awaiting timer: TimerID, _ actions: inout [Action]) {
         guard var place = failures.place(awaiting: timer) else { return }
         place.state = .trying

@@ -4,7 +4,7 @@ import ByteRanges
 ///
 /// The plan is incremental. A change adds the readers that it concerns to the queue of the ``ReaderTable``. Then
 /// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that
-/// examined everything after each change would make the same decisions. Tests compare the two.
+/// examined everything after each change would make the same decisions. Tests compare the plan with such a planner.
 struct Plan: ~Copyable {
     typealias Action = Planner.Action
     typealias Outcome = Planner.Outcome

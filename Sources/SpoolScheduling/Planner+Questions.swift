@@ -1,6 +1,6 @@
 package import ByteRanges
 
-/// The queries, which do not change the plan of a resource.
+/// Queries of the planner, which do not change the plan.
 extension Planner {
     // MARK: - The resource
 
@@ -112,21 +112,22 @@ extension Planner {
         plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false
     }
 
-    /// Returns whether a player waits for bytes that the transfer receives. Also true if the transfer has ended.
+    /// Returns whether a player waits for bytes that the transfer receives. The result is also `true` if the transfer
+    /// has ended.
     package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
         plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
     }
 
-    /// Returns whether the stored bytes, the bytes read by a reader, or the bytes being sent by the origin end at
-    /// `offset`.
+    /// Returns whether a reader has read up to `offset`, or whether the bytes that are stored or being received end
+    /// there.
     package func reaches(_ offset: Int64) -> Bool {
         if offset > 0, plan.readers.states.contains(where: { $0.hasRead && $0.position == offset }) { return true }
         let coming = plan.transfers.states.filter { $0.isStreaming }.compactMap(\.end).max() ?? 0
         return offset > 0 && max(coming, plan.stored.end) == offset
     }
 
-    /// Returns whether a transfer that is interrupted now would be retried, as far as this is known in advance. Also
-    /// true if no reader would receive the failure.
+    /// Returns whether a transfer that is interrupted now would be retried, as far as this is known in advance. The
+    /// result is also `true` if no reader would receive the failure.
     package func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return true }
         let place = transfer.place.flatMap { plan.failures[$0] }

@@ -163,7 +163,7 @@ extension Planner {
                 .takes, startingBefore: transfer.end ?? .max, beyond: transfer.position, for: .playback)
     }
 
-    /// Records that the headers of a response have been received, and its bytes follow.
+    /// Records that the headers of a response have been received, and that its body follows.
     package mutating func responseStarted(_ id: TransferID, _ body: ResponseBody) -> [Action] {
         let hasChanged = note(body.support)
         let actions = start(id, body)
@@ -273,7 +273,7 @@ extension Planner {
         return (.none, actions + plan.settle())
     }
 
-    /// Records that the transfer's response could not be used, but the same bytes may be requested again immediately.
+    /// Records that the transfer's response was not usable, but that the same bytes may be requested again at once.
     package mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .restart, now: now)
     }
@@ -419,7 +419,7 @@ extension Planner {
 
     /// Chooses stored bytes to evict, outside every reader's window. They then count as missing.
     ///
-    /// No transfer starts or stores bytes there before the store has evicted them.
+    /// No transfer starts or stores bytes in these ranges before the store has evicted them.
     ///
     /// - Parameters:
     ///   - count: The number of bytes, which is rounded up to whole blocks.
@@ -482,7 +482,7 @@ extension Planner {
         return actions
     }
 
-    /// Records that transfers nearly done at closing have taken too long.
+    /// Cancels the transfers that were nearly done at closing, because they have taken too long.
     package mutating func cancelAll() -> [Action] {
         guard plan.isClosing else { return [] }
         var actions: [Action] = []

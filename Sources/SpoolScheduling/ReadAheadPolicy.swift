@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The sizes of requests, and how far ahead of a player bytes are fetched.
+/// A policy that determines the sizes of requests, and how far ahead of a player bytes are fetched.
 ///
 /// The defaults suit video and music. Smaller numbers save traffic if players stop early, and larger numbers help on
 /// networks with interruptions. The first request for a resource includes all bytes that its reader wants, because the
@@ -10,7 +10,7 @@ import ByteRanges
 /// The read-ahead depends on the pace of the player. It is about the number of bytes that the player reads in two
 /// seconds, but at least 512 KiB. At first, it is limited to the size of a first request.
 ///
-/// Numbers of bytes and times have to be positive. Otherwise opening the directory of the cache fails with
+/// Numbers of bytes and times have to be positive. Otherwise, opening the directory of the cache fails with
 /// `.invalidArgument`. Other invalid numbers are replaced by the nearest valid ones.
 public struct ReadAheadPolicy: Sendable, Hashable {
     /// The size of the first request at an offset, in bytes. The default is 1 MiB.
@@ -18,8 +18,8 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// The size of the largest request, in bytes. Each follow-up request is twice as large as the previous one, up to
     /// this size. The default is 16 MiB.
     public var maximumRequestSize: Int64 = 16 << 20
-    /// The read-ahead window, in bytes: the largest number of bytes after a player's position that are fetched before
-    /// it requests them. A cache of small capacity reduces it. The default is 32 MiB.
+    /// The read-ahead window, in bytes: the maximum number of bytes after a player's position that are fetched before
+    /// it requests them. If the capacity of the cache is small, the window is smaller. The default is 32 MiB.
     public var maximumReadAhead: Int64 = 32 << 20
     /// The time for which a request that no reader needs is paused before it is cancelled, because players often
     /// request the same range again. The default is 50 ms.
@@ -31,8 +31,8 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// The time for which the rest of a request that is nearly done is received, because the origin would have to send
     /// these bytes again. The default is 500 ms.
     ///
-    /// A reader also waits this long for bytes in transit before it starts its own request. Closing waits twice as
-    /// long.
+    /// A reader also waits this long for bytes in transit before it starts its own request. When a resource is closed,
+    /// its transfers have up to twice as long to finish.
     public var drainTimeout: Duration = .milliseconds(500)
     /// The maximum number of concurrent requests for one resource. The default is 6.
     public var maximumConcurrentRequests: Int = 6

@@ -32,7 +32,7 @@ struct ReaderTable {
     /// All readers, in no particular order.
     var states: some Collection<ReaderState> { readers.values }
 
-    /// The number of readers that all searches have examined. Tests compare it with the number of readers.
+    /// The total number of readers that searches have examined. Tests compare it with the number of readers.
     var examined: Int { playback.demands.examined + preloads.demands.examined }
 
     /// Returns the readers that wait for a byte of `range`, the oldest first.

@@ -2,7 +2,7 @@
 ///
 /// Attempts are counted for each range of a resource. The count starts again after a block of new bytes.
 public struct RetryPolicy: Sendable, Hashable {
-    /// The maximum number of retries before a block of new bytes is received. The default is 5.
+    /// The maximum number of retries in a row without a block of new bytes. The default is 5.
     public var maximumRetryCount: Int = 5
     /// The first delay. Each following delay is twice as long. The default is 200 ms.
     public var initialDelay: Duration = .milliseconds(200)
@@ -20,7 +20,8 @@ public struct RetryPolicy: Sendable, Hashable {
 
     /// Returns the delay before an attempt. It doubles with each attempt, and `jitter` reduces it by up to a quarter.
     ///
-    /// The delay is at least as long as the origin requests, and is not zero even if the origin requests that.
+    /// The delay is at least as long as the origin requests, and is never zero, even if the origin does not require a
+    /// delay.
     ///
     /// - Parameters:
     ///   - attempt: The number of the attempt, from 1.

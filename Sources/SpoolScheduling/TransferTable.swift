@@ -24,7 +24,7 @@ struct TransferTable {
     private static let runLimit = 16
 
     /// The minimum number of new bytes in a response that ends early. With fewer bytes, it counts as a failure. Some
-    /// origins limit the size of a part.
+    /// origins limit the size of a part, so a shorter response may be correct.
     private static let smallestPart: Int64 = 1024
 
     init(_ policy: ReadAheadPolicy) {
@@ -272,7 +272,7 @@ struct TransferState {
     }
 
     enum Purpose: Equatable {
-        /// Readers want bytes.
+        /// The transfer fetches bytes for readers.
         case bytes
         /// The transfer validates the stored bytes. → `answered`
         case validation
