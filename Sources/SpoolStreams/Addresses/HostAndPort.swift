@@ -2,9 +2,9 @@ import Foundation
 
 /// The authority of a URL: host and port, without user information (RFC 3986 §3.2).
 ///
-/// It is stricter than the RFC, but allows every host to which a client can connect. Names consist of letters, digits,
-/// `-`, `_` and dots. An IPv6 address is in brackets and has no zone. Numbers that some resolvers read as an IP address
-/// (`127.1`) are names here.
+/// This type is stricter than the RFC, but allows every host to which a client can connect. Names consist of letters,
+/// digits, `-`, `_` and dots. An IPv6 address is in brackets and has no zone. Numbers that some resolvers read as an IP
+/// address (`127.1`) are names here.
 package struct HostAndPort: Hashable, Sendable {
     /// A name or an IP address in lower case, with brackets for IPv6.
     package let host: String

@@ -10,10 +10,10 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     package enum Scheme: String, Hashable, Sendable {
         case http, https
 
-        /// The port of a URL without a port.
+        /// The port for a URL that does not specify one.
         package var defaultPort: Int { self == .http ? 80 : 443 }
 
-        /// Reads a scheme in upper or lower case.
+        /// Parses a scheme in upper or lower case.
         package init?(_ text: some StringProtocol) { self.init(rawValue: text.lowercased()) }
     }
 
@@ -91,10 +91,11 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
         scheme == other.scheme && host == other.host && effectivePort == other.effectivePort
     }
 
-    /// Returns the URL of a reference in a response for this URL, or `nil` if it is invalid or has a different origin.
+    /// Returns the target of a reference in a response for this URL, or `nil` if it is invalid or has a different
+    /// origin.
     package func sameOrigin(_ reference: String) -> OriginURL? {
         let parts = URIReference(reference).resolved(against: self.reference)
-        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It is invalid.
+        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It is not a URL.
         return other
     }
 

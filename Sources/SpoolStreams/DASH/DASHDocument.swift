@@ -48,7 +48,7 @@ package struct DASHDocument: Sendable {
         let parent: Int
     }
 
-    /// Whether the stream is live: its `type` is `dynamic`.
+    /// Whether the stream is live, that is, whether its `type` is `dynamic`.
     package let isDynamic: Bool
     /// The time after which a player requests the MPD again, in seconds.
     package let minimumUpdatePeriod: Double?
@@ -183,11 +183,11 @@ extension DASHDocument {
 
     /// Returns the text for a client of the proxy, with references that point to the proxy.
     ///
-    /// It rewrites `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI TS 103
-    /// 998), and the URLs and templates of segments. It also rewrites the URL of the MPD that follows or replaces this
-    /// one. References that already point to the proxy, and all other bytes, stay unchanged. The contents of
-    /// `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from a
-    /// cache would be wrong.
+    /// This method rewrites `BaseURL`, `Location`, `PatchLocation`, `xlink:href`, the server of `ContentSteering` (ETSI
+    /// TS 103 998), and the URLs and templates of segments. It also rewrites the URL of the MPD that follows or
+    /// replaces this one. References that already point to the proxy, and all other bytes, stay unchanged. The contents
+    /// of `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from
+    /// a cache would be wrong.
     ///
     /// After a redirect to another directory, a `BaseURL` is added to an MPD that does not contain one. Its templates
     /// cannot be rewritten instead, because representations with different bases inherit them.
@@ -232,7 +232,7 @@ extension DASHDocument {
             if rewriter == nil, URIReference(text).scheme != nil { rewriter = document }
             guard let written = reference.rewritten(text, by: rewriter, servesAllOrigins) else { continue }
             if reference.isCharacterData {
-                // The text must not contain the end of the section.
+                // The new text must not contain the end of a CDATA section.
                 try splices.replace(reference.place, with: Array(written.replacing("]]>", with: "]]%3E").utf8))
             } else {
                 try splices.replace(reference.place, with: XMLText.escaped(written))

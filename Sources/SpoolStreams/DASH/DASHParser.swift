@@ -24,7 +24,7 @@ struct DASHParser {
     /// A summary of the bases to which a reference is relative.
     ///
     /// An absolute path, such as `/a.mp4`, refers to a different origin for each base. After rewriting, only a relative
-    /// path can do so. It starts with `../` for each directory of the bases.
+    /// path can refer to several origins. It starts with `../` for each directory of the bases.
     private struct Bases {
         /// The number of directories, or `nil` if the bases have different numbers.
         private(set) var depth: Int?
@@ -75,7 +75,7 @@ struct DASHParser {
         var isMixed = false
         /// The segments that the element describes for itself and its descendants.
         var segments: DASHSegments
-        /// The bases of the representations in the element, or `nil` if it has none.
+        /// The bases of the representations in the element, or `nil` if there are no representations.
         var bases: Bases?
         /// The indices of the references that belong to these representations.
         var pending: [Int] = []
@@ -430,12 +430,12 @@ extension XMLStartTag {
         value(attribute).flatMap { DecimalNumbers.integer(XMLText.trimmed($0)) }
     }
 
-    /// Returns a duration, in seconds.
+    /// Returns the duration that an attribute specifies, in seconds.
     fileprivate func duration(_ attribute: String) -> Double? {
         value(attribute).flatMap { DecimalNumbers.duration($0) }
     }
 
-    /// Reads `FIRST-LAST`, in bytes.
+    /// Parses a byte range in the form `FIRST-LAST`.
     fileprivate func byteRange(_ attribute: String) -> Range<Int64>? {
         let bounds = text(attribute)?.split(separator: "-", omittingEmptySubsequences: false) ?? []
         guard bounds.count == 2, let first = Int64(bounds[0]), let last = Int64(bounds[1]), first >= 0, last >= first,

@@ -58,9 +58,10 @@ extension DASHPresentation {
     /// Returns the files that playback needs, without duplicates.
     ///
     /// - Parameters:
-    ///   - seconds: The length of the start to download. If it is `nil`, the result contains all periods, in the best
-    ///     quality of all video, audio and text. A start contains the first video and the first audio of the first
-    ///     period, with at least one segment of each. Its quality is the best one up to 1 Mbit/s, or the lowest.
+    ///   - seconds: The length of the start to download, in seconds. If it is `nil`, the result contains all periods,
+    ///     in the best quality of all video, audio and text. A start contains the first video and the first audio of
+    ///     the first period, with at least one segment of each. Its quality is the best one up to 1 Mbit/s, or the
+    ///     lowest one if all exceed that bit rate.
     ///   - url: The URL of the MPD.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if the MPD does not specify the number of segments
@@ -179,8 +180,8 @@ extension DASHPresentation {
         }
     }
 
-    /// Returns the only file of a representation. If there is a limit, its byte range is an estimate for the first
-    /// `seconds`.
+    /// Returns the only file of a representation. If `seconds` is not `nil`, the byte range of the file is an estimate
+    /// for the first `seconds` of the media.
     private static func oneFile(
         _ file: StreamFile, _ representation: Representation, _ seconds: Double?
     ) -> StreamFile {

@@ -26,8 +26,9 @@ public struct DASHDownloader: Sendable {
     ///   - source: The source of the MPD.
     ///   - cache: The cache that stores the stream.
     ///   - firstSeconds: The length of the start to download, in seconds. The start contains the first video and the
-    ///     first audio, with at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest.
-    ///     The default, `nil`, downloads the whole stream, in the best quality of all video, audio and text.
+    ///     first audio, with at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest
+    ///     one if all exceed that bit rate. The default, `nil`, downloads the whole stream, in the best quality of all
+    ///     video, audio and text.
     ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1. The
     ///     default is 4.
     public init(
@@ -39,7 +40,7 @@ public struct DASHDownloader: Sendable {
 
     /// Downloads the bytes that are not stored yet. If the task is cancelled, the received bytes stay stored.
     ///
-    /// - Parameter report: Called after each change, one call at a time, from any thread.
+    /// - Parameter report: A function that is called after each change, one call at a time, from any thread.
     /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
     ///   - `.invalidArgument` if the stream is live, or contains a URL that cannot be requested
     ///   - `.malformedResponse` if the document is not an MPD

@@ -4,8 +4,8 @@ public import Spool
 
 /// A variant of an HLS stream with stored segments.
 ///
-/// A player measures how fast it receives bytes, and stored bytes are received quickly. Therefore, it may switch from a
-/// stored variant to another one. To prevent this, limit the bit rate: `item.preferredPeakBitRate =
+/// A player measures how fast it receives bytes, and stored bytes are received quickly. Therefore, the player may
+/// switch from a stored variant to another one. To prevent this, limit the bit rate: `item.preferredPeakBitRate =
 /// Double(variant.bitRate)`.
 public struct HLSStoredVariant: Sendable, Hashable {
     /// The URL of the variant's media playlist, or the URL of the playlist if the stream has no variants.

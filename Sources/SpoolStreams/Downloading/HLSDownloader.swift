@@ -15,7 +15,7 @@ public import Spool
 /// ```
 ///
 /// The header fields of the source, or of its resolver, are sent only to its own origin, even if a playlist refers to
-/// other origins. The stream plays from the cache through a `ProxyServer` of `SpoolProxy`.
+/// other origins. To play the stream from the cache, use a `ProxyServer` from the module `SpoolProxy`.
 public struct HLSDownloader: Sendable {
     /// The progress of a download.
     public typealias Progress = StreamProgress
@@ -63,7 +63,7 @@ public struct HLSDownloader: Sendable {
 
     /// Downloads the bytes that are not stored yet. If the task is cancelled, the received bytes stay stored.
     ///
-    /// - Parameter report: Called after each change, one call at a time, from any thread.
+    /// - Parameter report: A function that is called after each change, one call at a time, from any thread.
     /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
     ///   - `.invalidArgument` if the stream is live, or contains a URL that cannot be requested
     ///   - `.malformedResponse` if the document is not a playlist

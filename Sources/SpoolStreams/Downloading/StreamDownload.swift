@@ -69,7 +69,7 @@ struct StreamDownload: Sendable {
     /// The source of the first playlist, or of the manifest.
     var source: MediaSource { presentation.source }
 
-    /// Reads a playlist or manifest. Reading stops after `limit` bytes, because no manifest is longer.
+    /// Reads a playlist or manifest. Reading stops soon after `limit` bytes, because a longer manifest is rejected.
     func manifest(at url: URL, limit: Int) async throws -> [UInt8] {
         try check(try OriginURL(url))
         var bytes: [UInt8] = []

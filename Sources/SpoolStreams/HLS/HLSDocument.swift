@@ -178,8 +178,8 @@ extension HLSDocument {
 
     /// Returns the text for a client of the proxy, with references that point to the proxy.
     ///
-    /// References that already point there, and all other bytes, stay unchanged. Time and memory are proportional to
-    /// the lengths of the playlist and of the result.
+    /// References that already point to the proxy, and all other bytes, stay unchanged. Time and memory are
+    /// proportional to the lengths of the playlist and of the result.
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.

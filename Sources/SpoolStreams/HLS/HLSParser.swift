@@ -159,8 +159,8 @@ private struct HLSContentsReader {
     private var playlist = HLSPlaylist(kind: .media)
     private var variables: HLSVariables
     var lineNumber = 1
-    /// Whether the playlist contains a tag that only HLS uses. The tags of only one kind of playlist set `isMaster` or
-    /// `isMedia`.
+    /// Whether the playlist contains a tag that only HLS uses. Tags that occur in only one kind of playlist set
+    /// `isMaster` or `isMedia`.
     var isHLS = false
     private var isMaster = false
     private var isMedia = false
@@ -378,7 +378,7 @@ private struct HLSContentsReader {
         return substituted
     }
 
-    /// Reads `1280x720`.
+    /// Parses a resolution, such as `1280x720`.
     private static func resolution(_ bytes: ArraySlice<UInt8>) -> HLSResolution? {
         let parts = bytes.split(separator: UInt8(ascii: "x"), omittingEmptySubsequences: false)
         guard parts.count == 2, let width = DecimalNumbers.integer(parts[0]),
@@ -387,7 +387,7 @@ private struct HLSContentsReader {
         return HLSResolution(width: width, height: height)
     }
 
-    /// Reads `LENGTH` or `LENGTH@OFFSET`.
+    /// Parses a byte range in the form `LENGTH` or `LENGTH@OFFSET`.
     private static func byteRange(_ bytes: ArraySlice<UInt8>) -> (length: Int64, offset: Int64?)? {
         let parts = bytes.split(separator: UInt8(ascii: "@"), maxSplits: 1, omittingEmptySubsequences: false)
         guard let first = parts.first, let length = DecimalNumbers.integer(first) else { return nil }

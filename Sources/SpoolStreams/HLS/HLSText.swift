@@ -170,7 +170,8 @@ struct HLSAttributeList {
         return Attribute(name: name, value: value, isQuoted: isQuoted)
     }
 
-    /// Removes a value with its quotes from `rest`. Returns `nil` if no quote before a comma or the end closes it.
+    /// Removes a value with its quotes from `rest`. Returns `nil` if the value lacks a closing quote that is followed
+    /// by a comma or the end of the list.
     private mutating func quotedValue(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let (line, start) = (rest, rest.startIndex + 1)
         var after = rest.dropFirst()

@@ -81,8 +81,9 @@ public enum HLSVariantSelection: Hashable, Sendable {
     /// The variant with the highest peak bit rate up to a limit in bits per second. If all variants exceed the limit,
     /// it is the variant with the lowest bit rate. Variants with video are preferred.
     case bandwidth(atMost: Int64)
-    /// The highest variant whose video fits in the given size, in portrait or landscape orientation. If no video fits,
-    /// it is the variant with the smallest video. If no variant specifies a resolution, it is the lowest variant.
+    /// The variant with the highest bandwidth whose video fits in the given size, in portrait or landscape orientation.
+    /// If no video fits, it is the variant with the smallest video. If no variant specifies a resolution, it is the
+    /// variant with the lowest bandwidth.
     case resolution(atMost: HLSResolution)
 
     /// Returns the chosen variant, or the first one of several equal variants. Returns `nil` if there are no variants.

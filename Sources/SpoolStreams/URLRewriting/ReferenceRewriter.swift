@@ -14,7 +14,7 @@ package struct ReferenceRewriter {
     private let ends: [String.Index]
     /// The proxy's URL for the manifest, as requested by the client.
     private let location: URIReference
-    /// The host of that URL.
+    /// The host of `location`.
     private let locationHost: String?
     /// Whether the client correctly resolves the name of a file in the manifest's directory.
     private let sharesDirectory: Bool
@@ -29,9 +29,9 @@ package struct ReferenceRewriter {
     ///   - requestedURL: The URL that the client requested, if it differs.
     ///   - isMoved: Whether the client requested a URL of the proxy other than the one that `proxied` returns. If so,
     ///     relative references are rewritten as well. The default is `false`.
-    ///   - proxied: Returns the proxy's URL for an origin's URL. The result is a path that starts with `/` and ends
-    ///     with the path and query of the origin's URL. If the proxy does not serve a URL, the result is that URL. By
-    ///     default, the proxy does not serve any URL.
+    ///   - proxied: A function that returns the proxy's URL for an origin's URL. The result is a path that starts with
+    ///     `/` and ends with the path and query of the origin's URL. If the proxy does not serve a URL, the result is
+    ///     that URL. By default, the proxy does not serve any URL.
     package init(
         finalURL: OriginURL, requestedURL: OriginURL? = nil, isMoved: Bool = false,
         proxied: @escaping (OriginURL) -> String = { $0.description }
