@@ -273,8 +273,7 @@ extension ByteRangeSet {
 extension ByteRangeSet {
     /// Returns the bytes in both sets.
     ///
-    /// O(*s* log *l* + result), where *s* is the smaller number of ranges in one of the sets, and *l* is the larger
-    /// one.
+    /// O(*s* log *l* + result), where *s* and *l* are the numbers of ranges in the smaller and the larger set.
     package func intersection(_ other: ByteRangeSet) -> ByteRangeSet {
         let (fewer, more) = count <= other.count ? (self, other) : (other, self)
         var common = ByteRangeSet()
