@@ -95,7 +95,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// origin.
     package func sameOrigin(_ reference: String) -> OriginURL? {
         let parts = URIReference(reference).resolved(against: self.reference)
-        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It is not a URL.
+        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It is invalid.
         return other
     }
 
