@@ -1,7 +1,7 @@
 import ByteRanges
 
-/// The state of one version of a media file on disk: its received bytes, and which of them are verified. It also
-/// contains the changes that are not in the catalog yet.
+/// The state of a version's media file: the received bytes, the verified bytes among them, and the changes that are not
+/// in the catalog yet.
 ///
 /// It makes the decisions for ``MediaFile``, but does not perform I/O or take locks. The bytes in ``storedRanges`` were
 /// received by this process or an earlier one. The bytes in ``trusted`` were received by this process, or were checked
@@ -32,7 +32,7 @@ struct BlockMap: Sendable {
     /// Checksums that are already in the catalog. If blocks are unencrypted, a checksum is removed once it has been
     /// used.
     private var stored: [Int64: BlockRecord] = [:]
-    /// The newest checksum of each partly received block that was checked or given a checksum here.
+    /// The newest checksum of each partly received block that this process has checked or given a checksum.
     private var prefixSeals: [Int64: BlockRecord] = [:]
     /// Ranges that must not change, by ticket.
     private var holds: [UInt64: Range<Int64>] = [:]
@@ -135,7 +135,7 @@ struct BlockMap: Sendable {
 
     /// Plans a read of `range`.
     ///
-    /// - Throws: ``MissingBytes`` if some of its bytes are missing.
+    /// - Throws: ``MissingBytes`` if bytes of the range are missing.
     func planReading(_ range: Range<Int64>) throws -> Reading {
         if trusted.contains(range) { return Reading(removals: removals, unverified: []) }
         if let hole = storedRanges.firstMissingRange(in: range) { throw MissingBytes(range: hole) }
@@ -307,7 +307,7 @@ struct BlockMap: Sendable {
         return gone
     }
 
-    /// Returns the blocks without received bytes below `end`, as runs of whole blocks.
+    /// Returns the blocks below `end` of which no bytes were received, as ranges of whole blocks.
     func emptyBlocks(below end: Int64) -> [Range<Int64>] {
         storedRanges.missingRanges(in: 0..<max(0, min(end, Block.offsetLimit))).compactMap { hole in
             let start = Block.roundUp(hole.lowerBound)

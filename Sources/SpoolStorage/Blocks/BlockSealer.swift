@@ -9,7 +9,7 @@ import CSystemFiles
 /// The checksums of one version's blocks, which detect a torn, flipped, moved or forged block before a player receives
 /// it.
 ///
-/// A checksum is the tag of AES-256-GCM (NIST SP 800-38D) with a new random nonce. Its key belongs to the version. It
+/// A checksum is the tag of AES-256-GCM (NIST SP 800-38D) with a new random nonce. The key belongs to the version. It
 /// is derived with HKDF-SHA256 (RFC 5869) from the cache's secret, the hash of the resource's key, and the version's
 /// random identifier. The checksum therefore covers the resource, version, block, length and bytes, so no block can
 /// pass for another.
@@ -27,7 +27,7 @@ struct BlockSealer: Sendable {
     /// Creates a sealer, and derives the key of one version.
     ///
     /// - Parameters:
-    ///   - secret: The cache's 256 bits.
+    ///   - secret: The cache's secret of 256 bits.
     ///   - resource: The hash of the resource's cache key.
     ///   - generation: The version's identifier.
     init(

@@ -15,7 +15,7 @@ struct EncryptedBlocks: Sendable {
         self.sealer = sealer
     }
 
-    /// The stored bytes that are only in memory.
+    /// The number of stored bytes that are only in memory.
     var memoryByteCount: Int64 {
         blocks.withFilling { map, filling in
             filling.keys.reduce(0) { sum, index in

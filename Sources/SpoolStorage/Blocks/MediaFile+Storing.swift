@@ -18,10 +18,11 @@ extension MediaFile {
         _ = try store(bytes, at: offset, space: &space)
     }
 
-    /// Writes bytes like ``store(_:at:)``. At most `space` of them may be new, because only that number is reserved.
+    /// Writes bytes like ``store(_:at:)``. At most `space` of them may be new, because only that many bytes are
+    /// reserved.
     ///
     /// - Parameter space: The number of bytes left in the reservation. It is reduced by each new byte that is claimed.
-    /// - Returns: `false`, and nothing is written, if more than `space` bytes would be new. In that case, bytes that
+    /// - Returns: `false`, without writing any bytes, if more than `space` bytes would be new. In that case, bytes that
     ///   were stored when the reservation was made have since been evicted.
     func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64, space: inout Int64) throws -> Bool {
         let (end, overflow) = offset.addingReportingOverflow(Int64(bytes.count))

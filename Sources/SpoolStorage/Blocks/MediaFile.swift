@@ -4,8 +4,8 @@ import Synchronization
 /// The bytes of one version of a resource. They are written at their offsets, and are returned only if they are proven
 /// to be the bytes that were received.
 ///
-/// This is the only place between origin and player that stores bytes. It does not decide what is fetched, and never
-/// waits for bytes from the network. It does not store records itself. The catalog stores the records that
+/// This is the only type between the origin and the player that stores bytes. It does not decide what is fetched, and
+/// never waits for bytes from the network. It does not store records itself. The catalog stores the records that
 /// ``takeChanges()`` returns.
 ///
 /// Methods that access bytes block the calling thread, and belong on a ``BlockingExecutor``. The queries
@@ -53,10 +53,10 @@ final class MediaFile: Sendable {
     ///   - isRecordStale: Whether the catalog contains the blocks, but not their ranges.
     ///   - length: The whole resource's length; `nil` if it is unknown.
     ///   - isShared: Whether another process may change the file meanwhile. If so, the file is only read.
-    ///   - elapsed: Returns the monotonic time, which determines when blocks are checked again.
-    ///   - storedSeals: Reads the catalog's records of blocks.
-    ///   - releaseClaim: Called with the number of bytes that are no longer stored. It must neither block nor call this
-    ///     object.
+    ///   - elapsed: A function that returns the monotonic time, which determines when blocks are checked again.
+    ///   - storedSeals: A function that reads the catalog's records of blocks.
+    ///   - releaseClaim: A function that is called with the number of bytes that are no longer stored. It must neither
+    ///     block nor call this object.
     init(
         file: PooledFile, sealer: BlockSealer?, storedRanges: ByteRangeSet = ByteRangeSet(),
         isRecordStale: Bool = false,
@@ -133,8 +133,8 @@ final class MediaFile: Sendable {
 
     /// Sets the whole resource's length, so that a short last block counts as complete.
     ///
-    /// - Returns: `false`, and nothing changes, if more bytes are stored or a different length was set. In that case,
-    ///   the length belongs to another version.
+    /// - Returns: `false`, without a change, if more bytes are stored or a different length was set. In that case, the
+    ///   length belongs to another version.
     func setLength(_ length: Int64) -> Bool { blocks.withMap { $0.setLength(length) } }
 
     /// Ends all claims, because the version is no longer in the cache.
@@ -268,7 +268,7 @@ final class MediaFile: Sendable {
     /// Discards recorded blocks that do not use disk space. After an unclean shutdown, these blocks were evicted or did
     /// not reach the disk, or the file no longer exists.
     ///
-    /// - Returns: The blocks. Their claims are returned. The caller records the change in the catalog.
+    /// - Returns: The discarded blocks, whose claims have ended. The caller records the change in the catalog.
     /// - Throws: ``CacheError`` if the disk can't be read. No block is then discarded.
     func invalidateHoles() throws -> [Range<Int64>] {
         try writer.withLock { writer in

@@ -185,7 +185,7 @@ final class StoredBlocks: Sendable {
 
     /// Removes the blocks to evict from the map.
     ///
-    /// - Returns: Their stored ranges, and the claim that the caller ends with ``recordFreed(_:of:)``.
+    /// - Returns: The stored ranges of the blocks, and the claim that the caller ends with ``recordFreed(_:of:)``.
     func evict(
         _ range: Range<Int64>, keeping filling: some Collection<Int64>
     ) -> (ranges: [Range<Int64>], claim: Int64) {
@@ -209,7 +209,7 @@ final class StoredBlocks: Sendable {
         }
     }
 
-    /// Returns the part of a claim that the disk has freed. The rest stays claimed.
+    /// Ends the part of a claim whose space the disk has freed. The rest stays claimed.
     func recordFreed(_ freed: Int64, of claim: Int64) {
         let gone = state.withLock { state in
             // A file that is no longer in the cache has no claims.

@@ -104,8 +104,8 @@ extension Catalog {
 
     // MARK: - Rows
 
-    /// The stored bytes of a generation in a query. If its ranges are not recorded, the lengths of its blocks are added
-    /// up.
+    /// The SQL expression for the number of stored bytes of a generation. If its ranges are not recorded, the lengths
+    /// of its blocks are added up.
     static let storedBytes = """
         CASE WHEN generation.landed IS NULL THEN (
             SELECT COALESCE(SUM(block.length), 0) FROM block WHERE block.generation = generation.id
@@ -125,7 +125,7 @@ extension Catalog {
     /// Returns the record in a row; `nil` if its key is not text, so that no query finds it. ``repairRows()`` removes
     /// such a row.
     func resource(_ row: Row, _ db: Database) throws -> ResourceRecord? {
-        guard let name = try? row.text(0) else { return nil }  // No key.
+        guard let name = try? row.text(0) else { return nil }  // The key is not text.
         do {
             return try resource(row, named: name, db)
         } catch is CatalogCipher.UnreadableValue {
@@ -179,7 +179,7 @@ extension Catalog {
         }
     }
 
-    /// Returns a recorded number of bytes, between 0 and ``Block/offsetLimit``.
+    /// Returns a recorded number of bytes, clamped to the range from 0 to ``Block/offsetLimit``.
     static func byteCount(_ recorded: Int64?) -> Int64 { min(max(recorded ?? 0, 0), Block.offsetLimit) }
 
     /// Returns the scheme, host and path of a URL, without `user:password@`, query and fragment.

@@ -44,7 +44,7 @@ final class Catalog: Sendable {
     /// is created. See ``setAside``.
     ///
     /// - Parameter key: The key of an encrypted cache. A new catalog is encrypted with it.
-    /// - Throws: ``CacheError``, and the catalog is not changed: `catalogTooNew` if a newer version of Spool wrote it,
+    /// - Throws: ``CacheError``, without changing the catalog: `catalogTooNew` if a newer version of Spool wrote it,
     ///   `storage` if an earlier one did, `keyRequired` or `wrongEncryptionKey`.
     convenience init(
         path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem = SystemFileSystem(), now: Date = Date()
@@ -185,7 +185,7 @@ final class Catalog: Sendable {
         }
     }
 
-    /// Returns the configuration of every connection.
+    /// Returns the configuration for all connections.
     static func configuration(_ busyWait: BusyWait = BusyWait()) -> Configuration {
         var configuration = Configuration()
         configuration.label = "spool.catalog"
@@ -276,8 +276,8 @@ final class Catalog: Sendable {
     /// Runs `body` as the only writer, and commits its changes unless it throws.
     ///
     /// - Parameters:
-    ///   - committed: Called after the commit, before any other write.
-    ///   - failed: Called if nothing was committed, before any other write.
+    ///   - committed: A function that is called after the commit, before any other write.
+    ///   - failed: A function that is called if nothing was committed, before any other write.
     func transaction<R>(
         _ body: (CatalogTransaction) throws -> R, committed: (R) -> Void = { _ in }, failed: () -> Void = {}
     ) throws -> R {

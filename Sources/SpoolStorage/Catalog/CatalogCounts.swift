@@ -40,7 +40,7 @@ struct CatalogCounts {
             sql: "UPDATE generation SET storedBytes = ?, landed = ?, rowBytes = ? WHERE id = ?",
             arguments: [stored.storedBytes, Data(stored.storedRanges.encoded()), rowBytes, stored.id])
         if mustCount {
-            // The sums may not include the wrong numbers, so they are computed again.
+            // The sums may not include the wrong numbers, so the sums are computed again.
             for column in ["storedBytes", "rowBytes"] {
                 try db.set(column, to: CatalogSettings.count(column, db).databaseValue)
             }

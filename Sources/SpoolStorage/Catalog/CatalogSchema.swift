@@ -245,8 +245,8 @@ extension Catalog {
     /// Checks whether an existing catalog is of this version and opens with a key. If it is rejected, no file is
     /// changed or created, except for the index (`-shm`) of a log that a killed process left.
     ///
-    /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise its log and the key are not
-    ///   checked.
+    /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise, the catalog's log and the key
+    ///   are not checked.
     /// - Throws: ``CacheError``: `storage` or `catalogTooNew` for another version, `keyRequired`, `wrongEncryptionKey`,
     ///   `invalidArgument` for an invalid key, or an error from deriving it. Opening the catalog reports all other
     ///   errors.

@@ -14,7 +14,7 @@ struct CatalogSettings {
     /// Returns the number of bytes in all recorded blocks. Every write updates this sum. It is recomputed only if it is
     /// invalid or larger than the capacity.
     ///
-    /// - Parameter capacity: The capacity in bytes; `nil` if it is unlimited. With a damaged sum above the capacity,
+    /// - Parameter capacity: The capacity in bytes; `nil` if it is unlimited. If a damaged sum exceeded the capacity,
     ///   the cache would seem permanently full.
     func storedBytes(capacity: Int64? = nil) throws -> Int64 { try sum("storedBytes", capacity) }
 
@@ -113,7 +113,8 @@ struct CatalogSettings {
     /// Returns whether the number of unclean shutdowns can't be read, so that no version can be recorded.
     func isTidyEpochLost() throws -> Bool { try catalog.read { db in try db.number("tidyEpoch") == nil } }
 
-    /// Returns whether rows can't be added, because another program has changed a row number to the largest one.
+    /// Returns whether rows can't be added, because another program has changed a row number to the largest possible
+    /// number.
     func areRowNumbersUsedUp() throws -> Bool {
         let limit = Self.rowNumberLimit
         let rows = Self.numberedTables.map { "EXISTS (SELECT 1 FROM \($0) WHERE id > \(limit))" }
@@ -122,8 +123,8 @@ struct CatalogSettings {
         return try catalog.read { db in try Bool.fetchOne(db, sql: sql) ?? false }
     }
 
-    /// Removes rows with numbers that another program has changed to the largest one, so that rows can be added again.
-    /// Their media files are removed by the next sweep.
+    /// Removes rows whose numbers another program has changed to the largest possible number, so that rows can be added
+    /// again. Their media files are removed by the next sweep.
     func restoreRowNumbers() throws {
         try catalog.write { db in
             for table in Self.numberedTables {

@@ -170,7 +170,7 @@ struct CatalogTransaction {
 
     /// Pins a member of a set and its parts, if its length is known.
     ///
-    /// A body of unknown length may have no end. It is not pinned until it has ended, unless it or its presentation is
+    /// A body of unknown length may never end. It is not pinned until it has ended, unless it or its presentation is
     /// pinned separately.
     private func pinDownload(_ name: String, isLengthKnown: Bool) throws {
         try db.cachedStatement(
@@ -322,7 +322,7 @@ struct CatalogTransaction {
                 storedBytes: stored.storedBytes, rowBytes: stored.rowBytes, correction: correction)
         }
         // For an unreadable record, the counts of the row are returned, because the sums include them.
-        let name = (try? row.data(7)) ?? nil  // A value of another type names no file.
+        let name = (try? row.data(7)) ?? nil  // A value of another type does not name a file.
         let identifier = name.flatMap { GenerationIdentifier($0) }
         // No row names the file of this version. The next sweep of all files removes it.
         if identifier == nil, !row.hasNull(atIndex: 6) { try db.set("sweepPending", to: true.databaseValue) }

@@ -69,7 +69,7 @@ struct CatalogUses {
 
     /// Returns the resource in a row; `nil` if its key is not text, so that no query finds it.
     private func evictable(_ row: Row, _ db: Database) throws -> Evictable? {
-        guard let name = try? row.text(0) else { return nil }  // No key.
+        guard let name = try? row.text(0) else { return nil }  // The key is not text.
         let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
         let storedRanges =
             try row.storedRanges(2, count: 3) ?? row.number(8).map { try CatalogBlocks.storedRanges(of: $0, db) }
@@ -155,15 +155,15 @@ struct CatalogUses {
                         ORDER BY lastUsedAt DESC LIMIT 1
                         """)
                 // A date that another program has changed is ignored.
-                guard let row, let name = try? row.text(0) else { return nil }  // No key.
+                guard let row, let name = try? row.text(0) else { return nil }  // The key is not text.
                 return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: name)  // As above.
             }
             return dates.max()
         }
     }
 
-    /// Moves dates of use after `date`, which a wrong clock recorded, to just before it, a few hundred at a time. Their
-    /// order stays the same.
+    /// Moves dates of use that a wrong clock recorded as later than `date` to just before it, a few hundred at a time.
+    /// The order of the dates stays the same.
     ///
     /// - Returns: The number of dates that were moved. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {

@@ -16,7 +16,8 @@ public struct EncryptionKey: Sendable {
 
     /// Creates a key from 256 random bits, such as those of CryptoKit's `SymmetricKey(size: .bits256)`.
     ///
-    /// - Parameter bytes: The bytes. Opening fails with `.invalidArgument` if their number is not ``byteCount``.
+    /// - Parameter bytes: The bytes of the key. Opening the cache fails with `.invalidArgument` if their number is not
+    ///   ``byteCount``.
     public init(bytes: Data) {
         self.init { _ in bytes }
         fixed = bytes
@@ -24,9 +25,9 @@ public struct EncryptionKey: Sendable {
 
     /// Creates a key that is derived from something else, such as a passphrase.
     ///
-    /// - Parameter derive: Returns ``byteCount`` bytes for a cache's salt. A salt consists of 16 random bytes, and does
-    ///   not change as long as the cache has the same key. The closure is called once for each salt, on a thread that
-    ///   may block. Its errors are rethrown when the cache is opened.
+    /// - Parameter derive: A closure that returns ``byteCount`` bytes for a cache's salt. A salt consists of 16 random
+    ///   bytes, and does not change as long as the cache has the same key. The closure is called once for each salt, on
+    ///   a thread that may block. Its errors are rethrown when the cache is opened.
     public init(deriving derive: @escaping @Sendable (_ salt: Data) throws -> Data) {
         derivation = Derivation(derive: derive)
     }
@@ -36,7 +37,7 @@ public struct EncryptionKey: Sendable {
         fixed.map { $0 == other.fixed } ?? (derivation === other.derivation)
     }
 
-    /// Returns the bytes for a salt.
+    /// Returns the bytes of the key for a salt.
     ///
     /// - Throws: ``CacheError`` with code `invalidArgument` if their number is wrong. Also throws errors from the
     ///   closure.
@@ -110,8 +111,8 @@ struct CacheSecret: Sendable {
         let head = data.prefix(Self.headByteCount)
         guard head.count == Self.headByteCount, head.first == Self.version,
             let format = BlockFormat(rawValue: Int64(head[head.startIndex + 1])),
-            let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),  // Not an envelope.
-            let bytes = try? AES.GCM.open(box, using: key, authenticating: head),  // Another key.
+            let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),  // It is not an envelope.
+            let bytes = try? AES.GCM.open(box, using: key, authenticating: head),  // The key is different.
             bytes.count == 32
         else { return nil }
         self.init(format: format, key: SymmetricKey(data: bytes))
@@ -130,7 +131,7 @@ struct EncryptionMark {
     /// Creates a record from its stored bytes.
     init(_ data: Data) { self.data = data }
 
-    /// Creates a record with a secret, which is encrypted with a key.
+    /// Creates a record that contains a secret, encrypted with a key.
     ///
     /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key. Also throws errors from the key
     ///   derivation.

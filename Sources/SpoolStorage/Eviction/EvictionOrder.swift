@@ -81,14 +81,14 @@ package struct EvictionOrder: Sendable {
     /// Creates an empty order.
     ///
     /// - Parameters:
-    ///   - makeStrategy: Creates the strategy.
+    ///   - makeStrategy: A function that creates a strategy.
     ///   - quotaCount: The number of quotas.
     package init(_ makeStrategy: () -> any EvictionStrategy, quotaCount: Int = 0) {
         strategy = makeStrategy()
         quotas = (0..<quotaCount).map { _ in (makeStrategy(), 0) }
     }
 
-    /// The number of known resources.
+    /// The number of resources in the order.
     package var count: Int { places.count }
 
     // MARK: - Changes
@@ -97,7 +97,7 @@ package struct EvictionOrder: Sendable {
     ///
     /// - Parameters:
     ///   - date: The time of the change. If the resource is new, it is the time of its first use.
-    ///   - quota: Whether the resource now counts toward another quota.
+    ///   - quota: The change to the quota that the resource counts toward.
     package mutating func update(
         _ key: CacheKey, partOf whole: CacheKey?, _ storedRanges: ByteRangeSet, at date: Date,
         quota: QuotaChange = .none
@@ -123,7 +123,7 @@ package struct EvictionOrder: Sendable {
 
     /// Sets the stored bytes of a resource that stays part of the same presentation.
     ///
-    /// - Returns: `false`, and nothing changes, if the order does not contain the resource.
+    /// - Returns: `false`, without a change, if the order does not contain the resource.
     package mutating func update(_ key: CacheKey, _ storedRanges: ByteRangeSet, at date: Date) -> Bool {
         guard places[key] != nil else { return false }
         update(key, partOf: nil, storedRanges, at: date)

@@ -5,7 +5,7 @@ import Foundation
 ///
 /// Every policy keeps pinned media and the bytes that a player needs next.
 public struct EvictionPolicy: Sendable {
-    /// Creates the strategy of one cache.
+    /// A function that creates the strategy of one cache.
     package let makeStrategy: @Sendable () -> any EvictionStrategy
     /// Whether anything is evicted to free space for new media.
     package let makesSpace: Bool
@@ -74,7 +74,7 @@ public struct EvictionQuota: Sendable, Hashable {
 struct QuotaIndex: Sendable {
     private var hosts: [String: Int] = [:]
     private var tags: [String: Int] = [:]
-    /// Returns the host of a URL, in lower case.
+    /// A function that returns the host of a URL, in lower case.
     private let host: @Sendable (String) -> String?
 
     init(
@@ -115,7 +115,7 @@ public struct CacheCapacity: Sendable, Hashable {
 
     let kind: Kind
 
-    /// Limits the cache to a number of bytes. A directory can't be opened with a negative number.
+    /// Limits the cache to a number of bytes. If the number is negative, the directory can't be opened.
     public static func bytes(_ count: Int64) -> CacheCapacity { CacheCapacity(kind: .bytes(count)) }
 
     /// Limits the cache to a fraction of the size of the directory's volume, from 0 to 1. The limit is computed when

@@ -6,11 +6,12 @@ import Foundation
 /// Resources are numbers from 0. The owner of the strategy reuses a number after its resource was evicted. Every method
 /// takes amortized constant time. A strategy never returns a resource that is held.
 package protocol EvictionStrategy: Sendable {
-    /// Sets the stored bytes of a resource. The first call adds the resource. If it has no bytes, it was removed.
+    /// Sets the stored bytes of a resource. The first call adds the resource. If the resource has no bytes, it was
+    /// removed.
     ///
     /// - Parameter fingerprint: A value that identifies the resource even after its removal.
     mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes)
-    /// Records a use.
+    /// Records a use of a resource.
     ///
     /// - Parameter startsSession: Whether a playback session starts. Reading the parts of media one after another
     ///   counts as one session.
@@ -84,8 +85,8 @@ package struct EvictionVictim: Hashable, Sendable {
 /// The parts of a resource: the bytes with which its next playback starts, and the order in which the other bytes are
 /// evicted.
 ///
-/// Playback starts at the first byte, or where the last session stopped. The start is the first 256 KiB, and the bytes
-/// from 128 KiB before that offset to 320 KiB after it, in whole blocks.
+/// Playback starts at the first byte, or at the offset where the last session stopped. The start consists of the first
+/// 256 KiB, and the bytes from 128 KiB before that offset to 320 KiB after it, in whole blocks.
 package struct EvictableParts: Sendable {
     /// The offset at which the last playback session stopped, in bytes, at most ``Block/offsetLimit``. `nil` if there
     /// is none, or if the session reached the end.

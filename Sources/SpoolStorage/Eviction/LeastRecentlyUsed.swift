@@ -101,7 +101,7 @@ struct EvictionEntries: Sendable {
 
     /// Sets whether the resource is held.
     ///
-    /// - Returns: Whether this is a change.
+    /// - Returns: Whether the state has changed.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int) -> Bool {
         grow(resource)
         guard entries[resource].isHeld != isHeld else { return false }

@@ -8,10 +8,10 @@ import Synchronization
 /// once. Only received bytes are counted.
 ///
 /// Rows of the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by
-/// ``allowance(of:)``, which is a small part of the limit. Further rows use the space of media. Therefore, a cache uses
-/// at most the limit plus that allowance on disk, even if all resources are small.
+/// ``allowance(of:)``, which is a small part of the limit. Rows beyond the allowance use the space for media.
+/// Therefore, a cache uses at most the limit plus that allowance on disk, even if all resources are small.
 ///
-/// Its lock is the innermost one: no other lock is taken while it is held.
+/// The lock of the account is the innermost one: no other lock is taken while it is held.
 final class Ledger: Sendable {
     private struct State {
         var limit: Int64?

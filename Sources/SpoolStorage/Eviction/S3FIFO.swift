@@ -149,7 +149,7 @@ struct GhostList: Sendable {
 
     /// Removes a fingerprint.
     ///
-    /// - Returns: Whether the list contained it.
+    /// - Returns: Whether the list contained the fingerprint.
     mutating func remove(_ fingerprint: UInt64) -> Bool { numbers.removeValue(forKey: fingerprint) != nil }
 }
 
@@ -173,7 +173,7 @@ struct LinkedQueues: Sendable {
         counts = Array(repeating: 0, count: count)
     }
 
-    /// Returns the queue of a resource; `nil` if it is in none.
+    /// Returns the queue that contains a resource; `nil` if there is none.
     func queue(of resource: Int) -> Int? {
         guard resource < nodes.count, nodes[resource].queue >= 0 else { return nil }
         return Int(nodes[resource].queue)

@@ -61,10 +61,10 @@ package final class BlockingExecutor: Sendable {
         }
     }
 
-    /// Runs an async function that alternately blocks and suspends on these threads, so that it does not switch to
+    /// Runs an async function, which alternately blocks and suspends, on these threads, so that it does not switch to
     /// other threads in between.
     ///
-    /// It does not occupy a thread while it is suspended.
+    /// The function does not occupy a thread while it is suspended.
     package func runAsync<R: Sendable, Failure: Error>(
         in lane: Lane = .playback, _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {

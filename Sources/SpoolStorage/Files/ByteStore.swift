@@ -56,16 +56,16 @@ public struct VolumeSpace: Hashable, Sendable {
     /// The unit in which the volume allocates space to files.
     package var blockSize: Int64 = 4096
 
-    /// Creates a value.
+    /// Creates a description of a volume's space.
     public init(size: Int64, free: Int64) { (self.size, self.free) = (size, free) }
 }
 
 /// An open file of a ``ByteStore``, which is read and written by offset. It is closed when it is released.
 ///
-/// Several threads may use it concurrently, because there is no shared position. All calls block. Optional methods have
-/// a default implementation.
+/// Several threads may use it concurrently, because there is no shared position. All calls block. Some of the
+/// requirements have a default implementation.
 public protocol StoredFile: AnyObject, Sendable {
-    /// Reads from `offset` until `buffer` is full or the file ends. Bytes that do not use space are zeros.
+    /// Reads from `offset` until `buffer` is full or the file ends. Bytes that do not use space are read as zeros.
     ///
     /// - Returns: The number of bytes. It is less than `buffer.count` only at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int

@@ -6,16 +6,16 @@ package import Foundation
 package struct CacheClock: Sendable {
     /// The time since the clock was created.
     package let elapsed: @Sendable () -> Duration
-    /// Suspends the task for a duration. Throws if the task is cancelled.
+    /// A function that suspends the task for a duration. It throws if the task is cancelled.
     package let sleep: @Sendable (Duration) async throws -> Void
-    /// Returns the wall clock's date.
+    /// A function that returns the wall clock's date.
     package let now: @Sendable () -> Date
-    /// Random bits, for the jitter of retries and the names of media files; never for keys.
+    /// A function that returns random bits for the jitter of retries and the names of media files, but never for keys.
     package var random: @Sendable () -> UInt64
 
-    /// Suspends the task while it waits for the network. Throws if the task is cancelled. Like a transport's timeouts,
-    /// the wait uses the machine's clock, even if a test advances the cache's clock. Only a simulation that includes
-    /// the network replaces this function.
+    /// A function that suspends the task while it waits for the network. It throws if the task is cancelled. Like a
+    /// transport's timeouts, the wait uses the machine's clock, even if a test advances the cache's clock. Only a
+    /// simulation that includes the network replaces this function.
     package var networkSleep: @Sendable (Duration) async throws -> Void = { try await ContinuousClock().sleep(for: $0) }
 
     /// Creates a clock from `clock` and `now`.

@@ -2,7 +2,7 @@ public import Foundation
 
 /// An error, with a message that names the resource, the byte range and the cause.
 ///
-/// It never contains a query value, a credential or a header field.
+/// The message never contains a query value, a credential or a header field.
 public struct CacheError: Error, CustomStringConvertible {
     /// The kind of an error. Codes may be added, so a `switch` needs a default.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
@@ -118,7 +118,7 @@ extension CacheError {
     ///
     /// - Parameters:
     ///   - attempt: The operation, such as "could not be written".
-    ///   - path: The file.
+    ///   - path: The path of the file.
     ///   - code: The system's `errno`.
     ///   - cause: The cause, if the system's text would be misleading; otherwise `nil`.
     package static func system(

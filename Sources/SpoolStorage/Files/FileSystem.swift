@@ -20,7 +20,7 @@ package protocol FileSystem: Sendable {
     /// not changed.
     func createDirectory(_ path: String) throws(CacheError)
 
-    /// Excludes a cache's directory from backups and sets its data protection class, on platforms that have these.
+    /// Excludes a cache's directory from backups and sets its data protection class, on platforms that support them.
     ///
     /// - Returns: The errors for attributes that could not be set. They do not affect the use of the directory.
     func protectDirectory(_ path: String) -> [CacheError]
@@ -74,7 +74,7 @@ extension FileSystem {
     /// Does nothing, because the names are not on a device.
     package func synchronizeDirectory(_ path: String) throws(CacheError) {}
 
-    /// Returns `nil`.
+    /// Returns `nil`, so that the free space of the volume applies.
     package func spaceForCaches(at path: String) -> Int64? { nil }
 }
 
@@ -248,9 +248,10 @@ func checkPath(_ path: String) throws(CacheError) {
 /// It does not create or open files, and a failure never makes a directory or file unusable, because some volumes and
 /// simulators reject these attributes. Tests replace ``system`` with a recorder, because Linux has no such attributes.
 package struct FileProtection: Sendable {
-    /// Sets the attributes of a cache's directory, and returns the errors for those that could not be set.
+    /// A function that sets the attributes of a cache's directory, and returns the errors for those that could not be
+    /// set.
     package var protectDirectory: @Sendable (_ path: String) -> [CacheError]
-    /// Sets the attributes of a file that has just been opened for writing.
+    /// A function that sets the attributes of a file that has just been opened for writing.
     ///
     /// It does not report errors. A volume that rejects the attributes of a file also rejects those of the directory,
     /// and the cache reports that once, when it is opened.

@@ -82,7 +82,7 @@ final class FilePool: Sendable {
     /// The number of files in the ring, including released ones.
     var ringCount: Int { state.withLock { $0.ring.count } }
 
-    /// Takes an unused file by the clock algorithm, which skips files used since their last turn.
+    /// Takes an unused file, as chosen by the clock algorithm, which skips files used since their last turn.
     private static func takeUnused(_ state: inout State) -> OpenFile? {
         var steps = 2 * state.ring.count
         while steps > 0, !state.ring.isEmpty {
@@ -150,8 +150,8 @@ final class PooledFile: Sendable {
     /// Creates a file in `pool`.
     ///
     /// - Parameters:
-    ///   - openExisting: Opens the file; returns `nil` if it does not exist.
-    ///   - create: Creates the file.
+    ///   - openExisting: A function that opens the file, or returns `nil` if it does not exist.
+    ///   - create: A function that creates the file.
     init(
         pool: FilePool, openExisting: @escaping @Sendable () throws(CacheError) -> (any StoredFile)?,
         create: @escaping @Sendable () throws(CacheError) -> any StoredFile

@@ -27,8 +27,9 @@ extension SystemFile {
     private static let start = ContinuousClock.now
     private static var secondsSinceStart: Int64 { start.duration(to: .now).components.seconds }
 
-    /// No system call reads only from memory. Recently written bytes are in the unified buffer cache unless memory is
-    /// low, so a `pread` of them does not wait. All other reads use ``read(into:at:)``.
+    /// Reads bytes that were written recently, because no system call reads only from memory. Such bytes are in the
+    /// unified buffer cache unless memory is low, so a `pread` of them does not wait. All other reads use
+    /// ``read(into:at:)``.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? {
         guard Self.secondsSinceStart - lastWrite.load(ordering: .relaxed) < 30, let base = buffer.baseAddress else {
             return nil
@@ -51,7 +52,8 @@ func synchronizeToDevice(_ descriptor: Int32) -> Int32 {
 /// Returns the space offered by the system for content that can be fetched again, in bytes; `nil` if it is unknown.
 ///
 /// The number includes the content of other apps that the system can purge, and excludes a reserve of the system.
-/// Volumes without that feature, such as external ones, report 0. Source: `volumeAvailableCapacityForOpportunisticUsage`.
+/// Volumes without that feature, such as external volumes, report 0. Source:
+/// `volumeAvailableCapacityForOpportunisticUsage`.
 func opportunisticSpace(at path: String) -> Int64? {
     #if os(tvOS) || os(watchOS)
     return nil

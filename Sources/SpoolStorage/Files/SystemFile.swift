@@ -9,7 +9,7 @@ import Glibc
 import Musl
 #endif
 
-/// An open file on the machine's disk. It uses `pread`, `pwrite` and the platform's method to punch holes.
+/// An open file on the machine's disk. It uses `pread`, `pwrite` and the platform's system call to free a range.
 final class SystemFile: StoredFile {
     let path: String
     let descriptor: Int32

@@ -3,7 +3,7 @@ package import Foundation
 import Synchronization
 
 extension Generation {
-    /// Reads immediately, on the calling thread, if the bytes are proven and in memory.
+    /// Reads bytes immediately, on the calling thread, if they are proven and in memory.
     ///
     /// - Returns: The number of bytes, at least one and at most the size of `buffer`; `nil` if ``read(_:into:)`` is
     ///   needed.
@@ -17,8 +17,8 @@ extension Generation {
     /// at a boundary between disk and memory.
     ///
     /// - Throws: ``MissingBytes`` if the bytes are not stored, or are damaged. Damaged bytes are discarded, and users
-    ///   are notified. ``CacheError`` if the file can't be opened this time, in which case no bytes are discarded. Its
-    ///   code is `closed` if the file was not open when the cache was closed.
+    ///   of the version are notified. ``CacheError`` if the file can't be opened this time, in which case no bytes are
+    ///   discarded. Its code is `closed` if the file was not open when the cache was closed.
     package func read(_ range: Range<Int64>) throws -> Data {
         let (file, part) = try source(of: range)
         return try reporting(file, part) {
@@ -33,8 +33,8 @@ extension Generation {
         return Int(part.upperBound - part.lowerBound)
     }
 
-    /// Returns a slice of the stored bytes at the start of `range`, for `sendfile`. They are proven, and stay readable
-    /// as long as the slice exists.
+    /// Returns a slice of the stored bytes at the start of `range`, for `sendfile`. The bytes are proven, and stay
+    /// readable as long as the slice exists.
     ///
     /// - Throws: The same errors as ``read(_:)``.
     package func slice(_ range: Range<Int64>) throws -> MediaSlice {
@@ -164,7 +164,7 @@ enum ReadBuffers {
 
     /// Returns the bytes that `fill` writes, at most `count`; `nil` if there are none.
     ///
-    /// - Parameter fill: Writes bytes to the buffer, and returns their number.
+    /// - Parameter fill: A function that writes bytes to the buffer, and returns their number.
     /// - Throws: ``CacheError`` with code `storage` if there is no memory. Also throws the errors of `fill`.
     static func data(upTo count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int?) throws -> Data? {
         let capacity = reused.contains(count) ? 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount) : count

@@ -23,9 +23,9 @@ extension Generation {
     ///   - isAwaited: Whether a reader is waiting for the bytes. If the disk has no space, the first block is stored in
     ///     memory. For this, bytes in memory that other readers have passed are evicted. If necessary, the memory limit
     ///     is exceeded by that block, so that the reader does not wait forever.
-    ///   - isUrgent: Returns whether a player is waiting for the bytes at the time of the call. If so, and freeing
-    ///     space takes a long time, the first block is stored in memory. A preload waits, because all of its bytes must
-    ///     be stored on disk.
+    ///   - isUrgent: A function that returns whether a player is waiting for the bytes at the time of the call. If so,
+    ///     and freeing space takes a long time, the first block is stored in memory. A preload waits, because all of
+    ///     its bytes must be stored on disk.
     package func reserveSpace(
         for range: Range<Int64>, isAwaited: Bool, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservedSpace {
@@ -242,9 +242,9 @@ final class GenerationMemory: Sendable {
     ///
     /// - Parameters:
     ///   - prefix: The preceding bytes of their block, which are on disk. A block is either on disk or in memory.
-    ///   - reservation: The memory that is reserved for them.
-    /// - Returns: `false`, and nothing is stored, if more memory would be needed. A page that existed when the memory
-    ///   was reserved may have been released since.
+    ///   - reservation: The memory that is reserved for the bytes.
+    /// - Returns: `false`, without storing anything, if more memory would be needed. A page that existed when the
+    ///   memory was reserved may have been released since.
     func store(
         _ bytes: UnsafeRawBufferPointer, at offset: Int64, after prefix: [UInt8], _ reservation: inout Reservation
     ) throws -> Bool {

@@ -85,8 +85,8 @@ package final class Generation: Sendable {
 
     /// Changes the description. It is recorded in the background.
     ///
-    /// - Returns: `false`, and nothing changes, if the new length contradicts stored bytes or the previous length. In
-    ///   that case, the description is that of another version.
+    /// - Returns: `false`, without a change, if the new length contradicts stored bytes or the previous length. In that
+    ///   case, the description is that of another version.
     package func update(_ change: (inout GenerationDescription) -> Void) -> Bool {
         let (isPossible, isNew) = state.withLock { state -> (Bool, Bool) in
             var description = state.description
@@ -162,8 +162,8 @@ package final class Generation: Sendable {
         return false
     }
 
-    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened. For example, too many
-    /// files are open. The bytes on disk stay, and are available when the resource is next opened.
+    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example if too
+    /// many files are open. The bytes on disk stay, and are available when the resource is next opened.
     package func skipDisk(_ cause: CacheError) {
         pauseDiskStorage(cause)
         guard !skipsDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -337,8 +337,8 @@ package struct GenerationDescription: Sendable, Hashable {
     /// The size of a page in the catalog, in bytes. Most volumes also allocate space to files in this unit.
     static let pageBytes: Int64 = 4096
 
-    /// The number of bytes that a resource uses on disk in addition to its media. The unused end of the last block of
-    /// its file counts as 4 KiB, and its rows with their indices count as 2 KiB.
+    /// The minimum number of bytes that a resource uses on disk in addition to its media. The unused end of the last
+    /// block of its file counts as 4 KiB, and its rows with their indices count as 2 KiB.
     static let leastRowBytes: Int64 = pageBytes + 2048
 
     /// Returns the part of the unused space that is counted separately. Every row already includes 4 KiB for it.

@@ -24,7 +24,7 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// Reserves capacity, claims it for a row, and evicts media if necessary. The method does not occupy a thread while
     /// it waits for its turn.
     ///
-    /// - Parameter isUrgent: Returns whether a player is waiting for the bytes at the time of the call.
+    /// - Parameter isUrgent: A function that returns whether a player is waiting for the bytes at the time of the call.
     /// - Returns: `full` if there is still no space after all evictable media has been evicted. `late` if a player is
     ///   waiting and freeing space takes too long.
     func reserveSpace(
@@ -71,7 +71,7 @@ package protocol GenerationUser: AnyObject, Sendable {
 
 /// An event in a store. Events are delivered on any thread, but never while a lock is held.
 package enum StoreEvent: Sendable {
-    /// `bytes` bytes of the resource were evicted.
+    /// The given number of bytes of the resource were evicted.
     case evicted(CacheKey, url: String, bytes: Int64)
     /// The given ranges of the resource were evicted, up to `Int64.max` if all bytes were. This event precedes
     /// `evicted`.

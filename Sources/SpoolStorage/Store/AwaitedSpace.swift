@@ -1,7 +1,7 @@
 /// Space that a task waits for while another task evicts media.
 ///
 /// The wait ends when the space is reserved, when nothing more can be evicted, or when it has lasted too long. Nothing
-/// is reserved after its end.
+/// is reserved after the end of the wait.
 final class AwaitedSpace: Sendable {
     private struct State: ~Copyable {
         var isOver = false

@@ -28,7 +28,7 @@ final class CacheDirectory: Sendable {
         var isShared: Bool { if case .read = self { true } else { false } }
     }
 
-    /// The folder.
+    /// The path of the folder.
     let path: String
     /// The catalog of the folder's content.
     let catalog: Catalog

@@ -367,7 +367,7 @@ struct CatalogWriter: Sendable {
         return use.date
     }
 
-    /// Moves dates of use after `date`, which a wrong clock recorded, to just before it. This runs in the background.
+    /// Moves dates of use that a wrong clock recorded as later than `date` to just before it, in the background.
     private func clampFutureUses(to date: Date) {
         guard store.directory.access.isWritable else { return }
         store.work.start(in: .background) { [weak store] in

@@ -65,12 +65,12 @@ final class EvictionQueue: Sendable {
     /// Stops skipping victims.
     func release(_ victims: [EvictionOrder.Victim]) { order.withLock { $0?.release(victims) } }
 
-    /// Returns the number of bytes by which a quota exceeds its limit. It is negative below the limit.
+    /// Returns the number of bytes by which media exceeds a quota. The result is negative if less media is stored.
     func excess(ofQuota number: Int) -> Int64 {
         order.withLock { ($0?.byteCount(ofQuota: number) ?? 0) - quotas[number].byteCount }
     }
 
-    /// The quotas that count more bytes than their limit.
+    /// The numbers of the quotas that are exceeded.
     var exceededQuotas: [Int] { quotas.indices.filter { excess(ofQuota: $0) > 0 } }
 
     // MARK: - Changes

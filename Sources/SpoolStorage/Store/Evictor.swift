@@ -108,9 +108,9 @@ struct Evictor: Sendable {
     ///
     /// Evictions run one at a time. Waiting for a turn does not block a thread.
     ///
-    /// - Parameter isUrgent: Returns whether a player is waiting for the bytes. In that case, the result is `late`
-    ///   after ``Store/Configuration/spaceTimeout``, while the eviction continues. Without a waiting player, the method
-    ///   waits until the eviction has finished.
+    /// - Parameter isUrgent: A function that returns whether a player is waiting for the bytes. If so, the result is
+    ///   `late` after ``Store/Configuration/spaceTimeout``, while the eviction continues. Otherwise, the method waits
+    ///   until the eviction has finished.
     func reserveSpace(
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult {

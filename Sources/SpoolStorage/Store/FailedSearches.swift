@@ -3,7 +3,7 @@
 ///
 /// After a search has found nothing, it is not repeated until a version is released, recorded or unpinned. It is also
 /// repeated after a second, because the end of other obstacles is not reported. For example, another task may have had
-/// the turn of a key. This type does not search itself.
+/// the turn of a key. This type does not perform the searches.
 final class FailedSearches: Sendable {
     /// The time after which a search is repeated.
     static let interval: Duration = .seconds(1)

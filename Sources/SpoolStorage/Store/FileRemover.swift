@@ -118,8 +118,8 @@ final class FileRemover: Sendable {
     /// Removes an incomplete copy of the catalog, and files that no record names, which remain after an unclean
     /// shutdown. This blocks.
     ///
-    /// - Parameter isLive: Returns whether the store uses a file with this name, recorded or not; `nil` once the store
-    ///   is closed.
+    /// - Parameter isLive: A function that returns whether the store uses a file with this name, recorded or not; `nil`
+    ///   once the store is closed.
     func sweep(_ isLive: (GenerationIdentifier) -> Bool?) {
         do {
             guard try directory.catalog.settings.isSweepPending() else { return }
@@ -173,7 +173,7 @@ final class FileRemover: Sendable {
 
 /// Media files without a record that could not be removed. They keep their claims until they are removed.
 ///
-/// This value performs no I/O. ``FileRemover`` retries the removals when space is needed, a few at a time.
+/// This type does not perform I/O. ``FileRemover`` retries the removals when space is needed, a few at a time.
 struct UnremovedFiles: Sendable {
     /// The number of consecutive failures after which no more media is evicted.
     static let failureLimit = 4

@@ -287,8 +287,8 @@ struct GenerationTable: Sendable {
 
     /// Records that this generation is no longer in the catalog.
     ///
-    /// - Returns: The generations that this removes from the table; `nil` if the generation is not open. In that case,
-    ///   the caller must remove its file and return its claim.
+    /// - Returns: The generations that this call removes from the table; `nil` if the generation is not open. In that
+    ///   case, the caller must remove its file and return its claim.
     mutating func recordRemovedFromCatalog(_ identifier: GenerationIdentifier, of key: CacheKey) -> Outcome? {
         recordChange(of: key)
         guard lives[identifier] != nil else { return nil }

@@ -26,7 +26,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
 
     /// Waits for the turn, even if the task is cancelled, and runs `body`.
     ///
-    /// Use it for work that must be done even if its result is no longer needed.
+    /// Use this method for work that must be done even if its result is no longer needed.
     package func run<R: ~Copyable, Failure: Error>(
         _ key: Key, _ body: () async throws(Failure) -> R
     ) async throws(Failure) -> R {

@@ -20,8 +20,8 @@ extension Store {
     ///
     /// - Parameters:
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.
-    ///   - willCopy: Called before the copy starts.
-    /// - Throws: ``CacheError``, and the cache keeps its previous key:
+    ///   - willCopy: A function that is called before the copy starts.
+    /// - Throws: ``CacheError``, in which case the cache keeps its previous key:
     ///   - `notStored` if there is no cache
     ///   - `directoryInUse` if a process has the cache open, even if only for reading
     ///   - `keyRequired` or `wrongEncryptionKey` for the previous key

@@ -84,7 +84,7 @@ struct ResourceRemover: Sendable {
 
     /// Removes rows that can't be found by any key, because a cell was changed, and their files.
     ///
-    /// - Returns: The number of rows.
+    /// - Returns: The number of removed rows.
     func removeUnreachable() async throws -> Int {
         let removed = try await store.executor.run(in: .maintenance) {
             try store.writer.pausing { try store.catalog.repairRows() }

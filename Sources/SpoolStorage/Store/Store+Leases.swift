@@ -11,9 +11,9 @@ extension Store: GenerationOwner {
     /// If nothing is stored, but a version that is being received has stored bytes, that version becomes the stored
     /// one. A version in an unknown format counts as not stored, and is not changed.
     ///
-    /// - Throws: ``CacheError`` if the version could not be opened this time, in which case its bytes stay stored; with
-    ///   code `closed` after ``close()``. `CancellationError` if the task is cancelled while another task has the key's
-    ///   turn.
+    /// - Throws: ``CacheError`` with code `closed` after ``close()``, or if the version could not be opened this time,
+    ///   in which case its bytes stay stored. `CancellationError` if the task is cancelled while another task has the
+    ///   key's turn.
     package func lease(_ key: CacheKey, user: (any GenerationUser)? = nil) async throws -> Lease? {
         let open = try table.withLock { table in
             try table.checkOpen()
@@ -27,8 +27,8 @@ extension Store: GenerationOwner {
 
     /// Creates a new version in addition to the stored one.
     ///
-    /// It replaces the stored version when one of its blocks, or all of it, is on disk. If nothing is stored, it
-    /// becomes the stored version with its first byte. If the version ends before that, nothing is stored.
+    /// The new version replaces the stored one when one of its blocks, or all of it, is on disk. If nothing is stored,
+    /// it becomes the stored version with its first byte. If the version ends before that, nothing is stored.
     ///
     /// - Parameters:
     ///   - url: The scheme, host and path. Other parts are removed when the URL is recorded.

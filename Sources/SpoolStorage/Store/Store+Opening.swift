@@ -72,8 +72,8 @@ extension Store {
             executor: executor, clock: clock, report: report)
     }
 
-    /// Returns a store that stores nothing, instead of one whose directory can't be used. Invalid values are corrected.
-    /// If another process uses the directory, its media can be read.
+    /// Returns a store that does not store anything, as a replacement for one whose directory can't be used. Invalid
+    /// values are corrected. If another process uses the directory, its media can be read.
     ///
     /// - Throws: ``CacheError`` if memory can't be allocated.
     package static func fallback(
@@ -134,7 +134,7 @@ extension Store {
     /// Remaining leases can still read open versions. Their files are marked, so that no other cache frees the bytes.
     /// Later calls throw `closed`.
     ///
-    /// - Throws: ``CacheError`` if the catalog could not be written. It is closed in any case.
+    /// - Throws: ``CacheError`` if the catalog could not be written. The store is closed in any case.
     package func close() async throws {
         let isFirst = table.withLock { table in
             defer { table.closeAll() }

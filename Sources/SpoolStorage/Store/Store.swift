@@ -40,7 +40,7 @@ package final class Store: Sendable {
         /// The quotas, each of which limits the size of a part of the media.
         package var quotas: [EvictionQuota] = []
         /// The free space to leave on the volume, in bytes; `nil` for the standard, which depends on the size of the
-        /// volume. The default, 0, disables it.
+        /// volume. The default, 0, disables this minimum.
         package var minimumFreeSpace: Int64? = 0
         /// The maximum memory for media that can't be stored, in bytes, for all resources together. It must be at least
         /// 1 MiB.
@@ -260,7 +260,8 @@ package final class Store: Sendable {
 
     /// Changes the capacity, and evicts media that exceeds it.
     ///
-    /// - Parameter isRemembered: Whether to record it for stores that are opened with ``CacheCapacity/remembered``.
+    /// - Parameter isRemembered: Whether to record the capacity for stores that are opened with
+    ///   ``CacheCapacity/remembered``.
     /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid capacity, or `storage` if the catalog can't
     ///   be written or the size of the volume can't be read.
     package func setCapacity(_ capacity: CacheCapacity, isRemembered: Bool = false) async throws {
@@ -279,7 +280,8 @@ package final class Store: Sendable {
     ///   - key: The key of one resource; `nil` for all.
     ///   - repairing: Whether to discard bad blocks, so that they are fetched again. If not, they stay recorded until
     ///     they are read.
-    ///   - progress: Called on any thread with the number of checked blocks and the number of all blocks.
+    ///   - progress: A function that is called on any thread with the number of checked blocks and the number of all
+    ///     blocks.
     /// - Throws: ``CacheError`` if the catalog can't be read.
     package func verify(
         _ key: CacheKey? = nil, repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }

@@ -142,7 +142,7 @@ public struct VerificationReport: Sendable, Hashable {
     package init() {}
 }
 
-/// The error for a media file that could not be opened this time. The rest of its blocks was not checked.
+/// The error for a media file that could not be opened this time. The remaining blocks of the file were not checked.
 private struct UnopenedFile: Error {
     var cause: CacheError
 }

@@ -129,13 +129,14 @@ struct VersionEvictor: Sendable {
     /// Evicts ranges of open versions on disk that are not near any reader. The caller does not have a turn. This
     /// blocks.
     ///
-    /// - Parameter queriesAll: Whether to query users again even if none of their readers have moved since the last query.
+    /// - Parameter queriesAll: Whether to query users again even if none of their readers has moved since the last
+    ///   query.
     func freeUsed(_ count: Int64, queriesAll: Bool) throws -> Int64 {
         var freed: Int64 = 0
         let lives = store.table.withLock { table in table.used { queriesAll || $0.mayHaveEvictableBytes } }
         // An open version can't be evicted as a whole.
         for life in lives where freed < count && !evictsWholeFiles {
-            // If its readers move after this point, the version is examined again.
+            // If readers of the version move after this point, the version is examined again.
             life.generation.recordQueried()
             guard let disk = life.generation.disk, disk.storedByteCount > 0,
                 try !store.catalog.isPinned(life.generation.key.hash)

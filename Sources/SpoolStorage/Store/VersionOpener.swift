@@ -12,8 +12,8 @@ struct VersionOpener: Sendable {
 
     /// Opens the version that is stored for a key. The caller has the key's turn. This blocks.
     ///
-    /// - Parameter read: Reads the record instead of the catalog, for tests in which the stored version is replaced
-    ///   meanwhile.
+    /// - Parameter read: A function that returns the record, which is otherwise read from the catalog, for tests in
+    ///   which the stored version is replaced meanwhile.
     func openStored(
         _ key: CacheKey, _ user: (any GenerationUser)?, reading read: ((String) throws -> ResourceRecord?)? = nil
     ) throws -> Lease? {
