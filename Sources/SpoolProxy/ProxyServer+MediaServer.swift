@@ -9,9 +9,9 @@ import Synchronization
 extension ProxyServer {
     /// Creates a server inside an app, through which the app's own players play HLS from the cache.
     ///
-    /// It uses a free port that only this device can reach, with a secret in each URL. You do not have to start the
-    /// server. It starts listening when the app gets the first URL, and again after the system has closed its socket.
-    /// Retain it as long as its players.
+    /// The server uses a free port that only this device can reach, and a secret in each URL. You do not have to start
+    /// the server. It starts listening when the app gets the first URL, and again after the system has closed its
+    /// socket. Retain the server as long as its players.
     ///
     /// ```swift
     /// let server = ProxyServer.inApp(cache)
@@ -51,7 +51,7 @@ extension ProxyServer {
 
     /// Closes the sockets of a server in an app until the app gets the next URL. See ``Spool/MediaServer``.
     ///
-    /// The server then listens again, on the same port if that is free. Other servers ignore the call.
+    /// The server then listens again, on the same port if that port is free. Other servers ignore the call.
     public func suspend() {
         guard configuration.startsOnDemand else { return }
         let sockets = restarting.withLock { _ in

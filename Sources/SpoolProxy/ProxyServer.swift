@@ -11,7 +11,7 @@ import Synchronization
 /// An HTTP server that delivers the media of a ``Spool/MediaCache`` to any player: mpv, VLC, a browser, or AVPlayer
 /// with HLS.
 ///
-/// Pass the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. With a
+/// Pass the player the URL that ``url(for:)-(URL)`` returns for the URL of the media. If the configuration contains a
 /// ``ProxyConfiguration/origin``, the server serves the paths of that origin instead (reverse mode).
 ///
 /// ```swift
@@ -20,7 +20,8 @@ import Synchronization
 /// player.play(server.url(for: episode))
 /// ```
 ///
-/// A server for an app's own players, ``inApp(_:maximumBitRate:cachesKeys:)``, does not require a call to ``start()``.
+/// A server that ``inApp(_:maximumBitRate:cachesKeys:)`` creates for an app's own players does not require a call to
+/// ``start()``.
 ///
 /// The server supports HTTP/1.1. All methods may be called from any task. In a service group, ``run()`` serves requests
 /// until graceful shutdown.

@@ -71,7 +71,7 @@ struct OriginRules: Sendable {
     }
 }
 
-/// A pattern of host names: `media.example.com`, or `*.example.com` for its subdomains at any depth, or `*`.
+/// A pattern of host names: a name, `*.` before a name for its subdomains at any depth, or `*` for all hosts.
 ///
 /// A pattern with `:port` matches only that port.
 struct HostPattern: Sendable, Hashable {

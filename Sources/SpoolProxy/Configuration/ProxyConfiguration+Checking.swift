@@ -69,7 +69,7 @@ extension ProxyConfiguration {
     /// transport. With the returned configuration:
     /// - Connections to the server's own ports are not opened.
     /// - If other machines can reach the server, connections are opened only to addresses on the internet.
-    /// - With ``allowedHosts``, redirects to other hosts are not followed.
+    /// - If ``allowedHosts`` is not empty, redirects to other hosts are not followed.
     public func restricting(_ upstream: HTTPUpstream.Configuration) -> HTTPUpstream.Configuration {
         guard origin == nil else { return upstream }
         var upstream = upstream
@@ -95,8 +95,8 @@ extension ProxyConfiguration {
 
     /// Sets the options of a cache that a server with this configuration requires.
     ///
-    /// Error responses from origins are forwarded immediately. With an ``origin``, clients follow redirects themselves,
-    /// and responses with any status are stored if HTTP allows it.
+    /// Error responses from origins are forwarded immediately. If there is an ``origin``, clients follow redirects
+    /// themselves, and responses with any status are stored if HTTP allows it.
     ///
     /// ```swift
     /// var settings = MediaCache.Configuration()
@@ -111,8 +111,8 @@ extension ProxyConfiguration {
     /// Whether any client on the network could use the server.
     private var serverIsOpen: Bool { token == nil && !allowsUnauthenticatedClients && !isForThisMachine }
 
-    /// Whether only this machine can reach the server. This is `false` with trusted proxies, which forward requests
-    /// from other machines.
+    /// Whether only this machine can reach the server. This is `false` if there are trusted proxies, because they
+    /// forward requests from other machines.
     var isForThisMachine: Bool { listensOnLoopback && trustedProxies.isEmpty }
 
     /// Whether the server listens only on a loopback address.

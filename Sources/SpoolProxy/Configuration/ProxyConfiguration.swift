@@ -8,7 +8,7 @@ public struct ProxyConfiguration: Sendable {
     /// The IP address to listen on, or `localhost`. The default is 127.0.0.1. An address that other machines can reach
     /// requires a ``token``.
     public var host = "127.0.0.1"
-    /// The port. The default is 8787. With 0, the system selects a free port.
+    /// The port. The default is 8787. If the value is 0, the system selects a free port.
     public var port = 8787
     /// The origin whose paths the server serves (reverse mode).
     ///
@@ -39,11 +39,11 @@ public struct ProxyConfiguration: Sendable {
     ///
     /// Limits, access control and the log then use that client instead of the load balancer. The client is the last
     /// node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is not a trusted proxy. The fields are ignored in
-    /// requests from other addresses. With ``usesProxyProtocol``, a header at the start of the connection identifies
-    /// the client instead.
+    /// requests from other addresses. If ``usesProxyProtocol`` is `true`, a header at the start of the connection
+    /// identifies the client instead.
     ///
-    /// With trusted proxies, the server counts as reachable from other machines, even if it listens on 127.0.0.1. It
-    /// therefore requires a ``token``, unless ``allowsUnauthenticatedClients`` is set.
+    /// If there are trusted proxies, the server counts as reachable from other machines, even if it listens on
+    /// 127.0.0.1. It therefore requires a ``token``, unless ``allowsUnauthenticatedClients`` is set.
     public var trustedProxies: [String] = []
     /// Whether connections from ``trustedProxies`` start with a header of HAProxy's PROXY protocol, version 1 or 2. The
     /// default is `false`.
@@ -61,7 +61,7 @@ public struct ProxyConfiguration: Sendable {
     public var nodeName: String?
     /// Whether the server respects the `Cache-Control` field of requests, with which clients can bypass the cache.
     ///
-    /// With the default, `nil`, the server respects the field only if it has an ``origin``.
+    /// If the value is `nil`, the default, the server respects the field only if it has an ``origin``.
     public var honorsClientCacheControl: Bool?
     /// A file to which the server writes a line of JSON for each request, without queries. The default is `nil`.
     public var accessLog: URL?
@@ -74,7 +74,7 @@ public struct ProxyConfiguration: Sendable {
     public var startsOnDemand = false
     /// Whether a response waits for an unavailable origin as long as its client waits, instead of failing.
     ///
-    /// Use it for players that do not retry after an error or a late response.
+    /// Use this setting for players that do not retry after an error or a late response.
     var waitsForOrigin = false
     /// The maximum peak bit rate of listed HLS variants, in bits per second. The default, `nil`, lists all variants.
     ///
@@ -89,8 +89,8 @@ public struct ProxyConfiguration: Sendable {
     public var cachesKeys = true
     /// A separate address on 127.0.0.1 for the operator's commands, with its secret. The default is `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
-    /// The operator's token, and the settings that the live page shows. With the default, `nil`, the page cannot change
-    /// anything.
+    /// The operator's token, and the settings that the live page shows. If the value is `nil`, the default, the page
+    /// cannot change anything.
     package var operatorSettings: OperatorSettings?
     /// The ports of the server, which are known once it is listening.
     let serverPorts = ServerPorts()
@@ -107,10 +107,10 @@ public struct ProxyConfiguration: Sendable {
 public struct ProxyLimits: Sendable, Hashable {
     /// The maximum size of a request's first line and headers, in bytes. The default is 32 KiB.
     ///
-    /// Larger requests are rejected with 431, or with 414 if the first line alone is too long.
+    /// Larger requests are rejected with status 431, or with 414 if the first line alone is too long.
     public var maximumHeaderSize = 32 << 10
-    /// The maximum time from the first to the last byte of the headers. The default is 30 seconds. Slower requests get
-    /// 408.
+    /// The maximum time from the first to the last byte of the headers. The default is 30 seconds. Slower requests
+    /// receive status 408.
     public var headerTimeout = Duration.seconds(30)
     /// The maximum time between two requests on a connection. The default is 75 seconds.
     public var idleTimeout = Duration.seconds(75)
@@ -122,16 +122,17 @@ public struct ProxyLimits: Sendable, Hashable {
     public var sendTimeout = Duration.seconds(60)
     /// The maximum time until a response starts. The default is 60 seconds, because some origins transcode first.
     ///
-    /// If it starts later, the client receives 504, or 503 if the origin is known to delay the response deliberately.
-    /// For AVPlayer, whose user agent starts with `AppleCoreMedia/`, the limit is at most 2 seconds. AVPlayer treats a
-    /// later response as a failure. It sends the request again after a 504, and then receives the stored response.
+    /// If the response starts later, the client receives status 504, or 503 if the origin is known to delay the
+    /// response deliberately. For AVPlayer, whose user agent starts with `AppleCoreMedia/`, the limit is at most 2
+    /// seconds. AVPlayer treats a later response as a failure. It sends the request again after a 504, and then
+    /// receives the stored response.
     ///
     /// The transport of the cache has its own limit, `HTTPUpstream.Configuration.responseTimeout`.
     public var responseTimeout = Duration.seconds(60)
-    /// The maximum number of connections. The default is 20,000. Further connections get 503.
+    /// The maximum number of connections. The default is 20,000. Further connections receive status 503.
     public var maximumConnections = 20_000
     /// The maximum number of connections from one client on another machine. The default is 256. Further connections
-    /// get 503. The limit must be at least 1.
+    /// receive status 503. The limit must be at least 1.
     ///
     /// IPv6 addresses with the same first 64 bits count as one client. If header fields from one of the
     /// ``ProxyConfiguration/trustedProxies`` identify the client, its concurrent requests are limited instead of its

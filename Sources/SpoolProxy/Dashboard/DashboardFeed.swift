@@ -33,8 +33,8 @@ final class DashboardFeed: Sendable {
         var updates: Task<Void, Never>?
         var isEnded = false
 
-        /// Removes and returns the oldest stream of the network that has the most streams. Called before another
-        /// client's stream is added.
+        /// Removes and returns the oldest stream of the network that has the most streams. This method is called before
+        /// another client's stream is added.
         mutating func takeOldest(before network: String) -> EventClient? {
             var counts: [String: Int] = [:]
             for client in clients.values { counts[client.network, default: 0] += 1 }

@@ -24,7 +24,7 @@ struct BypassResponder: Sendable {
     /// Forwards a request, and invalidates the stored resources that it may have changed (RFC 9111 §4.4).
     ///
     /// - Parameter hold: The time for which the origin may hold the response, or `nil` if it may not.
-    /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
+    /// - Throws: `RequestFailure` with status 502 or 504 if the origin does not respond.
     func respond(
         to request: RequestHead, _ call: OutgoingRequest, body: RequestBodyStream.Body?, hold: Duration? = nil
     ) async throws -> Response {
@@ -42,7 +42,7 @@ struct BypassResponder: Sendable {
     /// only the transport limits their time.
     ///
     /// - Parameter hold: See ``respond(to:_:body:hold:)``.
-    /// - Throws: `RequestFailure`: 502 or 504 if the origin does not respond.
+    /// - Throws: `RequestFailure` with status 502 or 504 if the origin does not respond.
     func pass(
         _ request: RequestHead, _ call: OutgoingRequest, body: RequestBodyStream.Body?, hold: Duration? = nil
     ) async throws -> UpstreamResponse {

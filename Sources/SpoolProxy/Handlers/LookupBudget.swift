@@ -27,7 +27,7 @@ struct LookupBudget {
         return { start.duration(to: clock.now) }
     }
 
-    /// Takes one lookup, or one piece of a playlist, from the budget.
+    /// Charges one lookup, or one piece of a playlist, to the budget.
     ///
     /// - Parameter bytes: The number of bytes in the URL or the piece.
     /// - Returns: Whether the budget allows the lookup. After the first rejection, the budget rejects everything.

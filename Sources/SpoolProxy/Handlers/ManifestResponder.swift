@@ -184,7 +184,8 @@ struct ManifestResponder: Sendable {
         return reader
     }
 
-    /// Returns the remembered result of rewriting the same bytes, and records what they contain for later requests.
+    /// Returns the remembered result of rewriting the same bytes, and records the information in them that later
+    /// requests need.
     private func earlierResult(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
         // An operator's command receives the origin's bytes. If the playlist imports variables, their values may have
         // changed.
@@ -280,7 +281,7 @@ struct ManifestResponder: Sendable {
         let isFromStore: Bool
     }
 
-    /// Filters and rewrites a playlist, and records what it contains about later requests.
+    /// Filters and rewrites a playlist, and records the information in it that later requests need.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func playlist(
@@ -315,7 +316,7 @@ struct ManifestResponder: Sendable {
             membersTag: tag)
     }
 
-    /// Filters and rewrites an MPD, and records what it contains about later requests.
+    /// Filters and rewrites an MPD, and records the information in it that later requests need.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func mpd(_ received: Received, _ call: OutgoingRequest) async throws -> Rewritten {

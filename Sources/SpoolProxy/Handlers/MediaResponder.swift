@@ -33,7 +33,7 @@ struct MediaResponder: Sendable {
 
     /// Returns the response to a `GET` or `HEAD`.
     ///
-    /// - Throws: `RequestFailure`: 504 if the origin does not start to respond in time.
+    /// - Throws: `RequestFailure` with status 504 if the origin does not start to respond in time.
     func respond(to request: RequestHead, _ call: OutgoingRequest) async throws -> Response {
         let call = originCookies.adding(to: call)
         var source = try call.source
@@ -121,7 +121,8 @@ struct MediaResponder: Sendable {
 
     // MARK: - Requests
 
-    /// Returns the freshness that the client demands. Without permission to bypass the cache, it demands nothing.
+    /// Returns the freshness that the client demands. If clients may not bypass the cache, the result contains no
+    /// demands.
     private func demand(of request: RequestHead) -> FreshnessDemand {
         guard configuration.followsRequestDirectives else { return FreshnessDemand() }
         return FreshnessDemand(fields: request.fields.all)

@@ -16,8 +16,8 @@ final class OriginCookies: Sendable {
     ///   2048.
     init(limit: Int = 2048) { jars = Mutex(BoundedTable(count: limit)) }
 
-    /// Returns a request with the cookies of earlier requests for the same file. Cookies in the responses to the new
-    /// request are added to these.
+    /// Returns a request with the cookies of earlier requests for the same file. Cookies in the response to the new
+    /// request are added to these cookies.
     ///
     /// A request for the server's own origin is not changed, because its client sends cookies itself. A request with a
     /// source is not changed, either, because the source has its own cookies. The same applies to a request from the

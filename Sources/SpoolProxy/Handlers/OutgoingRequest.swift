@@ -23,7 +23,8 @@ struct OutgoingRequest: Sendable {
     var cookies: CookieJar?
 
     /// - Parameter own: The fields for the server's own origin, which replace those of the client.
-    /// - Throws: `RequestFailure`: 403 for an origin that is not allowed, 508 for a request from this server.
+    /// - Throws: `RequestFailure` with status 403 for an origin that is not allowed, or 508 for a request from this
+    ///   server.
     init(
         _ url: OriginURL, _ request: RequestHead, _ admitted: AccessRules.Admitted, _ client: ProxyClient,
         isReverse: Bool, isForOperator: Bool = false, adding own: HTTPFields = [:], origins: OriginRules

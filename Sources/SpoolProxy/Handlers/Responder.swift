@@ -97,8 +97,8 @@ struct Responder: Sendable {
         }
     }
 
-    /// Changes redirects from the server's own origin to itself, so that they point to this server, with the client's
-    /// token.
+    /// Changes redirects from the server's own origin to other URLs of that origin, so that they point to this server,
+    /// with the client's token.
     private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard call.isReverse, let location = response.head.fields[.location] else { return response }
         guard let target = call.url.sameOrigin(location) else { return response }
@@ -239,7 +239,8 @@ enum Route: Sendable, Hashable {
     /// - Parameters:
     ///   - origin: The server's own origin, or `nil` in forward mode.
     ///   - pages: Whether the operator's pages are at this address.
-    /// - Throws: `RequestFailure`: 400 for an invalid URL, 404 for a missing page, 405 for an unsupported method.
+    /// - Throws: `RequestFailure` with status 400 for an invalid URL, 404 for a missing page, or 405 for an unsupported
+    ///   method.
     init(_ request: RequestHead, target: String, origin: OriginURL?, pages: OperatorPages) throws(RequestFailure) {
         if target == "*", request.method == .options {
             self = .options

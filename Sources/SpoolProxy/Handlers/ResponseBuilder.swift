@@ -8,7 +8,7 @@ import SpoolStorage
 
 /// A builder of responses for media, manifests, and errors from the cache.
 ///
-/// The builder makes no decisions about the cache, and never waits. Bodies of media are read when they are sent.
+/// The builder does not make decisions about the cache, and never waits. Bodies of media are read when they are sent.
 struct ResponseBuilder: Sendable {
     let date: DateText
     /// The node's name in `Cache-Status`, or `nil` if it has none.

@@ -16,7 +16,7 @@ final class SourceRegistry: Sendable {
     private struct Entry {
         let presentation: PresentationSource
         var lastUse: Int
-        /// Whether a client has requested its URL.
+        /// Whether a client has requested the URL of the source.
         var isRequested = false
     }
 

@@ -11,7 +11,7 @@ struct BodyStream: Sendable {
     /// A function that receives a function for closing the client's connection, before ``run`` is called.
     var onStart: (@Sendable (_ disconnect: @escaping @Sendable () -> Void) -> Void)?
     /// A function that passes the bytes to `write`, one piece at a time. `write` returns when the client has received
-    /// most of them.
+    /// most of the bytes.
     let run: @Sendable (_ write: (ByteBuffer) async throws -> Void) async throws -> Void
 }
 #endif

@@ -18,18 +18,18 @@ import Glibc
 /// Linux, the bytes that the client's system has acknowledged are counted. On Apple platforms, the bytes that are
 /// waiting in the socket are counted. Each measurement costs one system call.
 struct ClientProgress: Equatable {
-    /// Body bytes of finished writes.
+    /// The number of body bytes in finished writes.
     private let sent: Int
-    /// Bytes that the socket has not accepted yet.
+    /// The number of bytes that the socket has not accepted yet.
     private let buffered: Int
-    /// Bytes of request bodies.
+    /// The number of received bytes of request bodies.
     private let received: Int
     private let socket: UInt64
 
     /// - Parameters:
-    ///   - sent: Body bytes of finished writes.
+    ///   - sent: The number of body bytes in finished writes.
     ///   - buffered: See ``bufferedBytes(of:)``.
-    ///   - received: Bytes of request bodies.
+    ///   - received: The number of received bytes of request bodies.
     ///   - channel: The connection, on its event loop.
     init(sent: Int, buffered: Int, received: Int, channel: any Channel) {
         self.sent = sent

@@ -411,7 +411,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setDeadline(peer.client.isLoopback ? nil : service.configuration.limits.sendTimeout, from: now)
     }
 
-    /// Closes the connection if its deadline has passed. Called about once a second.
+    /// Closes the connection if its deadline has passed. This method is called about once a second.
     func check(now: NIODeadline) {
         if watch.isInputClosed, case .responding = state, let context {
             let buffered = ClientProgress.bufferedBytes(of: context.channel)

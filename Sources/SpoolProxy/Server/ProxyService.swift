@@ -161,7 +161,8 @@ final class ProxyService: Sendable {
     }
 }
 
-/// The number of tasks that create responses. These tasks can outlive their connections for a short time.
+/// The number of tasks that create responses. These tasks may continue for a short time after their connections are
+/// closed.
 final class RunningExchanges: Sendable {
     private let state = Mutex((count: 0, waiting: [CheckedContinuation<Void, Never>]()))
 

@@ -7,10 +7,10 @@ import SpoolStorage
 
 /// A resource that a connection has just sent, with its prepared head.
 ///
-/// If the next request is for bytes of the same resource and these are in memory, the event loop sends the response.
-/// This does not require a plan, a task or another thread. The request may differ from the previous request only in its
-/// range. Requests with conditions, credentials or directives take the normal path through ``Responder``. After the
-/// resource has changed, all requests take that path.
+/// If the next request is for bytes of the same resource, and the bytes are in memory, the event loop sends the
+/// response. This does not require a plan, a task or another thread. The request may differ from the previous request
+/// only in its range. Requests with conditions, credentials or directives take the normal path through ``Responder``.
+/// After the resource has changed, all requests take that path.
 struct RecentMedia: Sendable {
     /// The target and the host of a request that the access control allowed. The same request is allowed again.
     private let target: String
@@ -32,8 +32,8 @@ struct RecentMedia: Sendable {
     /// The maximum number of bytes of a response. Larger responses are sent by a reader, which does not load all of
     /// their bytes into memory.
     private static let limit: Int64 = 1 << 20
-    /// The maximum number of bytes that are read into the buffer of their head. Larger bodies are sent faster from
-    /// their file.
+    /// The maximum number of bytes that are read into the buffer of their head. Sending a larger body from its file is
+    /// faster.
     static let readLimit = 32 << 10
 
     /// Prepares a resource. The result is `nil` if all requests for it must take the normal path.

@@ -6,8 +6,8 @@ import SpoolStorage
 
 /// A sender of one response over a connection, at the speed of the client.
 ///
-/// Bytes of media files are sent with `sendfile`, all others through buffers. Each piece is read while the previous one
-/// is being sent. If the client stops receiving, the reader stops as well, and so does the transfer.
+/// Bytes of media files are sent with `sendfile`, and all other bytes through buffers. Each piece is read while the
+/// previous one is being sent. If the client stops receiving, the reader stops as well, and so does the transfer.
 struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
@@ -63,7 +63,7 @@ struct ResponseSender: Sendable {
         }
     }
 
-    /// The error for a body that differs from its head.
+    /// The error for a body whose length differs from the length in its head.
     private struct BodyLengthMismatch: Error, CustomStringConvertible {
         var description: String
     }
