@@ -5,7 +5,7 @@
 package enum NumberLimits {
     /// The largest offset and the largest length of a resource, in bytes: 2^53, more than any disk holds.
     ///
-    /// It is a multiple of the block size. Offsets up to it fit in the parameters of all file interfaces.
+    /// The limit is a multiple of the block size. Offsets up to it fit in the parameters of all file interfaces.
     package static let byteOffset: Int64 = 1 << 53
 
     /// The largest age or delay in seconds, and the largest distance of a date from 1970: 10,000 years.
