@@ -202,8 +202,8 @@ package struct Vary: Sendable, Hashable {
 
     /// Returns the values of the nominated fields in a request; `nil` if ``isAny``.
     ///
-    /// They are equal for two requests that may share a response, and can be hashed into a key. Values may contain
-    /// secrets (`Authorization`, `Cookie`), so store only the hash.
+    /// The values are equal for two requests that may share a response, and can be hashed into a key. Values may
+    /// contain secrets (`Authorization`, `Cookie`), so store only the hash.
     package func selection(from request: HTTPFields) -> [Selected]? {
         guard !isAny else { return nil }
         return names.map { name in

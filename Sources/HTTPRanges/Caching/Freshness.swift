@@ -90,8 +90,8 @@ package enum StatusRules {
         }
     }
 
-    /// Returns whether this cache understands the requirements of a status (RFC 9111 §5.2.2.3). It understands all
-    /// statuses of RFC 9110, except 304, which is never stored.
+    /// Returns whether this cache understands the requirements of a status (RFC 9111 §5.2.2.3). The cache understands
+    /// all statuses of RFC 9110 except 304, which is never stored.
     static func isUnderstood(_ status: Int) -> Bool {
         switch status {
         case 200...206, 300...303, 307, 308, 400...417, 421, 422, 426, 500...505: true

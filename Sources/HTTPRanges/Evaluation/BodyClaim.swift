@@ -141,8 +141,8 @@ extension HTTPFields {
 
     /// The length of the body in bytes as `Content-Length` states it.
     ///
-    /// `nil` if it is absent, malformed or larger than 2^53, if several values differ, or if there is a
-    /// `Transfer-Encoding`.
+    /// The value is `nil` if the field is absent, malformed or larger than 2^53, if several values differ, or if there
+    /// is a `Transfer-Encoding`.
     package var contentLength: Int64? {
         // Callers only relay or compare the length, so a length that can't be used counts as unknown.
         try? BodyClaim.contentLength(self)

@@ -4,8 +4,8 @@ package import HTTPTypes
 ///
 /// Players request parts of a file. The response may contain another part, the whole file or another version, or may
 /// contradict itself. ``evaluate(_:requestedStart:requestedEnd:stored:rule:)`` uses only the headers, and does not read
-/// the body. It has no side effects: the same headers always result in the same decision, and invalid headers do not
-/// cause a crash.
+/// the body. The function has no side effects: the same headers always result in the same decision, and invalid headers
+/// do not cause a crash.
 package enum PartialResponse {
     /// The position of a response's body.
     package struct BodyPlacement: Sendable, Hashable {
@@ -13,8 +13,8 @@ package enum PartialResponse {
         package var offset: Int64
         /// The end of the body. Later bytes must not be stored.
         ///
-        /// `nil` if the headers do not state it. The end of a complete body of the whole resource is then the length.
-        /// The end of an interrupted body proves nothing.
+        /// The value is `nil` if the headers do not state the end. The end of a complete body of the whole resource is
+        /// then the length. The end of an interrupted body proves nothing.
         package var end: Int64?
         /// The version of the bytes. If the bytes are combined with stored ones, this version combines both
         /// descriptions, and replaces the stored one.
@@ -205,7 +205,8 @@ extension PartialResponse {
         func evaluateNotModified(stored: StoredVersion?) throws(BodyClaim.Contradiction) -> Decision {
             guard let stored else { throw BodyClaim.Contradiction(reason: "not modified, but nothing is stored") }
             if Validator(fields: fields).contradicts(stored.version.validator) {
-                // Without conditions, the next request receives the version that the origin has (RFC 9111 §4.3.4).
+                // The next request has no conditions, so that it receives the origin's current version (RFC 9111
+                // §4.3.4).
                 return .restart("the origin confirmed a version other than the stored one")
             }
             return .notModified

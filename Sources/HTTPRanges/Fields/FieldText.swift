@@ -2,7 +2,8 @@ import ByteRanges
 
 /// The common grammar of header fields: digits, optional white space, comma lists (RFC 9110 §5.6).
 ///
-/// It works on UTF-8 bytes, never on characters, so that similar text is not treated as equal. No input causes a crash.
+/// This type works on UTF-8 bytes, never on characters, so that similar text is not treated as equal. No input causes a
+/// crash.
 enum FieldText {
     /// Parses one or more decimal digits. A value larger than `limit`, which is at most 2^55, is read as `limit`.
     ///

@@ -1,6 +1,6 @@
 /// A cookie that an origin sets with one `Set-Cookie` field (RFC 6265 §5.2).
 ///
-/// It contains the attributes as they were sent, and does not decide whether the origin may set the cookie.
+/// This type contains the attributes as they were sent, and does not decide whether the origin may set the cookie.
 package struct SetCookie: Sendable, Hashable {
     /// The time at which a cookie expires.
     package enum Lifetime: Sendable, Hashable {

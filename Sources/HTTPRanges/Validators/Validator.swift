@@ -3,7 +3,7 @@ package import HTTPTypes
 
 /// The validators of a version, which show whether the origin's resource is still the stored one (RFC 9110 §8.8).
 ///
-/// They are the entity tag and the date of the last modification. ``ResourceVersion`` contains the length.
+/// The validators are the entity tag and the date of the last modification. ``ResourceVersion`` contains the length.
 package struct Validator: Sendable, Hashable {
     /// The `ETag` of the response.
     package var entityTag: EntityTag?
@@ -85,8 +85,8 @@ package struct Validator: Sendable, Hashable {
 
     /// Returns whether both validators show that they belong to the same version.
     ///
-    /// They must not contradict each other. Their tags must match weakly or, if one of them has no tag, their dates
-    /// must be equal. The result is false if there is nothing to compare.
+    /// The validators must not contradict each other. Their tags must match weakly or, if one of them has no tag, their
+    /// dates must be equal. The result is false if there is nothing to compare.
     package func confirms(_ other: Validator) -> Bool {
         guard !contradicts(other) else { return false }
         if entityTag != nil, other.entityTag != nil { return true }
