@@ -47,7 +47,7 @@ struct ReadAhead {
     var largestWindow: Int64
     /// The number of bytes that should be in transit on the connection.
     var inTransit: Int64
-    /// The length of the resource. `nil` if it is not known.
+    /// The length of the resource; `nil` if it is not known.
     var length: Int64?
 
     /// Returns the end of the bytes that the reader can read.
@@ -101,8 +101,8 @@ struct ReadAhead {
 
 /// The demands of many readers, ordered by their starts. A search finds them by the bytes that they contain.
 ///
-/// It is a sorted list of leaves, each with the largest of its bounds. A search compares the bounds of the leaves
-/// before an offset, and examines the readers of one or two leaves.
+/// The index is a sorted list of leaves, each with the maximum of each bound of its demands. A search compares the
+/// bounds of the leaves before an offset, and examines the readers of one or two leaves.
 struct DemandIndex {
     struct Entry {
         var demand: Demand

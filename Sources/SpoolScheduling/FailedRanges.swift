@@ -27,7 +27,7 @@ struct FailedRanges {
         /// The highest priority of the failed requests. Readers of a higher priority are not stopped, unless the origin
         /// has sent `Retry-After`.
         fileprivate(set) var priority: Priority
-        /// The only reader that is stopped, if its credentials were rejected. `nil` if all readers are stopped.
+        /// The only reader that is stopped, if its credentials were rejected; `nil` if all readers are stopped.
         var reader: ReaderID?
         /// Whether a validation failed.
         fileprivate(set) var isValidation: Bool
@@ -67,7 +67,7 @@ struct FailedRanges {
 
         /// Counts one more interruption.
         ///
-        /// - Returns: The delay before the next attempt. `nil` if there have been too many interruptions, or if the
+        /// - Returns: The delay before the next attempt; `nil` if there have been too many interruptions, or if the
         ///   attempt would be too late.
         mutating func interrupt(
             retryAfter: Duration?, jitter: Double, by policy: RetryPolicy, now: Duration
@@ -243,7 +243,7 @@ struct FailedRanges {
         return old.map(\.number)
     }
 
-    /// Returns the index of the block that contains the range. `nil` if the range spans several blocks.
+    /// Returns the index of the block that contains the range; `nil` if the range spans several blocks.
     private static func block(of range: Range<Int64>) -> Int64? {
         let index = Block.index(of: range.lowerBound)
         return range.upperBound <= Block.end(at: range.lowerBound) ? index : nil

@@ -2,7 +2,7 @@
 ///
 /// It does not measure anything itself.
 package struct LinkEstimate: Sendable, Hashable {
-    /// The smoothed bandwidth, in bytes per second. `nil` before the first measurement.
+    /// The smoothed bandwidth, in bytes per second; `nil` before the first measurement.
     package private(set) var bytesPerSecond: Double?
     /// The smoothed time from a request to the headers of its response, in seconds.
     private(set) var roundTrip: Double?
@@ -27,7 +27,7 @@ package struct LinkEstimate: Sendable, Hashable {
         roundTrip = roundTrip.map { $0 * 0.7 + seconds * 0.3 } ?? seconds
     }
 
-    /// Returns the number of bytes that can be received in `duration`. `nil` before the first measurement.
+    /// Returns the number of bytes that can be received in `duration`; `nil` before the first measurement.
     func bytes(in duration: Duration) -> Int64? {
         bytesPerSecond.map { Int64(min($0 * (duration / .seconds(1)), 1e15)) }
     }

@@ -8,7 +8,7 @@ extension Plan {
         case restart
         case refusal(isPersonal: Bool)
 
-        /// Whether the origin has sent `Retry-After`. This counts even if no reader needs the bytes.
+        /// Whether the origin has sent `Retry-After`. The field counts even if no reader needs the bytes.
         var hasRetryAfter: Bool {
             if case .interruption(let retryAfter?, _) = self { retryAfter > .zero } else { false }
         }
@@ -119,7 +119,7 @@ extension Plan {
         for id in waiting { reviewStatus(id, &actions) }
     }
 
-    /// Returns the failure that a reader receives at its position. `nil` if the reader may request its bytes again.
+    /// Returns the failure that a reader receives at its position; `nil` if the reader may request its bytes again.
     ///
     /// A reader may request them again if it was opened after the failure, or if the failure is old. However, it has to
     /// wait until the time that the origin has specified.

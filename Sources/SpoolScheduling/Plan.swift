@@ -28,7 +28,7 @@ struct Plan: ~Copyable {
     let retryPolicy: RetryPolicy
     /// The size of the largest window, in bytes. It is smaller than the policy's if space is scarce.
     private(set) var window: Int64
-    /// The size of the largest window while bytes are stored in memory. `nil` if they are stored on disk.
+    /// The size of the largest window while bytes are stored in memory; `nil` if they are stored on disk.
     var memoryWindow: Int64?
     private var counter = 0
     /// The number of events that may have freed space for a transfer waiting for space.
@@ -84,7 +84,7 @@ struct Plan: ~Copyable {
     /// Reviews transfers and finds requests for readers until nothing changes. Every input ends with a call to this
     /// function.
     ///
-    /// - Parameter only: The only transfer whose part of the plan can have changed. `nil` for all transfers.
+    /// - Parameter only: The only transfer whose part of the plan can have changed; `nil` for all transfers.
     mutating func settle(_ only: TransferID? = nil) -> [Action] {
         var actions: [Action] = []
         var only = only
@@ -241,7 +241,7 @@ struct Plan: ~Copyable {
         return true
     }
 
-    /// Returns the end of a request for a missing range. `nil` for the end of the resource.
+    /// Returns the end of a request for a missing range; `nil` for the end of the resource.
     ///
     /// Until a response has proved which version the origin sends, the bytes of two responses may not belong together.
     /// The first request therefore includes all bytes that its reader wants, and back-pressure limits its read-ahead.
@@ -332,9 +332,9 @@ struct Plan: ~Copyable {
 
     /// The distance up to which a waiting reader joins a transfer instead of starting its own.
     ///
-    /// It is the number of bytes received in ``ReadAheadPolicy/drainTimeout``. Within that distance, the first request
-    /// receives the bytes before a second one would help. Before the first measurement, readers wait for the first
-    /// request, which is small.
+    /// The distance is the number of bytes received in ``ReadAheadPolicy/drainTimeout``. Within that distance, the
+    /// first request receives the bytes before a second one would help. Before the first measurement, readers wait for
+    /// the first request, which is small.
     private var joinDistance: Int64 {
         max(
             TransferState.socketBuffers, link.bytes(inRoundTrips: 2) ?? 0,
@@ -345,7 +345,7 @@ struct Plan: ~Copyable {
 // MARK: - Readers
 
 extension Plan {
-    /// Returns the stored bytes at the reader's position, or the end. `nil` if the reader has to wait.
+    /// Returns the stored bytes at the reader's position, or the end; `nil` if the reader has to wait.
     func find(for reader: ReaderState, limit: Int64) -> ReadDecision? {
         if let length = stored.length, reader.start >= length, reader.start > 0 {
             return .unsatisfiable(length: length)

@@ -7,7 +7,7 @@ extension Planner {
     /// All stored bytes.
     package var storedRanges: ByteRangeSet { plan.stored.ranges }
 
-    /// The length of the resource. `nil` if it is not known.
+    /// The length of the resource; `nil` if it is not known.
     package var length: Int64? { plan.stored.length }
 
     package var rangeSupport: RangeSupport { plan.rangeSupport }
@@ -76,7 +76,7 @@ extension Planner {
     /// Whether a transfer that was not cancelled is in progress.
     package var isFetching: Bool { plan.transfers.liveCount > 0 }
 
-    /// Returns the offset of the transfer's next byte. `nil` if the transfer has ended.
+    /// Returns the offset of the transfer's next byte; `nil` if the transfer has ended.
     package func position(of id: TransferID) -> Int64? { plan.transfers[id]?.position }
 
     /// Returns whether no more bytes of the transfer may be stored.

@@ -36,8 +36,8 @@ extension Planner {
         return plan.settle()
     }
 
-    /// Records that bytes are stored in memory, which has space for a window of this size. `nil` if they are stored on
-    /// disk again.
+    /// Records that bytes are stored in memory, which has space for a window of this size, or on disk again if it is
+    /// `nil`.
     package mutating func setMemoryWindow(_ bytes: Int64?) -> [Action] {
         plan.memoryWindow = bytes.map { max($0, Block.size) }
         plan.readers.renewDemands(plan.readAhead)
@@ -378,8 +378,8 @@ extension Planner {
     ///
     /// The readers of that version continue, and no byte of the response may be stored.
     ///
-    /// - Returns: The readers whose bytes only this response contains, which this call removes, and the actions to
-    ///   perform. `nil` if no reader needs another transfer, so that the response may start another version.
+    /// - Returns: The removed readers, whose bytes only this response contains, and the actions to perform. The result
+    ///   is `nil` if no reader needs another transfer, so that the response may start another version.
     package mutating func handleUnconfirmedResponse(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = plan.transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.

@@ -233,7 +233,7 @@ struct ReaderState {
     }
 
     let start: Int64
-    /// The exclusive end of the reader's range. `nil` for the end of the resource.
+    /// The exclusive end of the reader's range; `nil` for the end of the resource.
     let end: Int64?
     let priority: Priority
     fileprivate(set) var position: Int64
@@ -246,7 +246,7 @@ struct ReaderState {
     fileprivate(set) var mayUseStored: Bool
     /// Whether the reader has found bytes of the current version, which it may return at any time.
     fileprivate(set) var hasRead = false
-    /// The demand of the reader in the index. `nil` if the reader does not need any bytes now.
+    /// The demand of the reader in the index; `nil` if the reader does not need any bytes now.
     fileprivate(set) var demand: Demand?
     /// The place of the reader in the queue.
     fileprivate(set) var queued: ReaderQueue.Place?

@@ -13,8 +13,8 @@ package enum ReadAheadStart: Sendable {
 ///
 /// A player fills its buffer at full speed, and then reads at the speed of playback. If it stops, the bytes that were
 /// read ahead are wasted. The window is therefore the number of bytes that the reader reads in two seconds at its
-/// observed pace, including pauses. Beyond its initial size, it is also limited to an eighth of the bytes that the
-/// reader has read. This reduces the waste if a reader reads at full speed only for a moment.
+/// observed pace, including pauses. Beyond its initial size, the window is also limited to an eighth of the bytes that
+/// the reader has read. This reduces the waste if a reader reads at full speed only for a moment.
 struct ReadingPace {
     /// The pace in bytes per second, smoothed over about a second.
     private(set) var bytesPerSecond: Double

@@ -2,8 +2,8 @@ import ByteRanges
 
 /// The stored bytes of the current version, its length, and the ranges that are being evicted.
 ///
-/// It contains only values, and does not start transfers or evict bytes. The stored part of a block is always a prefix
-/// of it.
+/// This type contains only values, and does not start transfers or evict bytes. The stored part of a block is always a
+/// prefix of it.
 ///
 /// The version that stores the bytes has its own set, in `Generation.storedRanges`. The planner does not borrow that
 /// set, for two reasons:
@@ -20,7 +20,7 @@ struct StoredRanges {
     private(set) var ranges: ByteRangeSet
     /// The ranges that are being evicted. No transfer starts or stores bytes there until the eviction has ended.
     private(set) var evicting = ByteRangeSet()
-    /// The length of the resource. `nil` if it is not known.
+    /// The length of the resource; `nil` if it is not known.
     private(set) var length: Int64?
 
     init(_ ranges: ByteRangeSet = ByteRangeSet(), length: Int64? = nil) {
@@ -86,7 +86,7 @@ struct StoredRanges {
 
     // MARK: - Eviction
 
-    /// Chooses stored bytes to evict: whole blocks, about `count` bytes. They then count as missing.
+    /// Chooses stored bytes to evict: whole blocks, about `count` bytes. These bytes then count as missing.
     ///
     /// Bytes behind the foremost reader are chosen first, in ascending order. Then bytes ahead of it are chosen,
     /// starting at the end of the resource. If no reader has moved on, the first bytes are evicted last, because the

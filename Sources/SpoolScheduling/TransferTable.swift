@@ -23,8 +23,8 @@ struct TransferTable {
     /// The number of recent ends of requests that the table remembers.
     private static let runLimit = 16
 
-    /// The minimum number of new bytes in a response that ends early. With fewer bytes, it counts as a failure. Some
-    /// origins limit the size of a part, so a shorter response may be correct.
+    /// The minimum number of new bytes in a response that ends early. A response with fewer new bytes counts as a
+    /// failure. Some origins limit the size of a part, so a shorter response may be correct.
     private static let smallestPart: Int64 = 1024
 
     init(_ policy: ReadAheadPolicy) {
@@ -57,7 +57,7 @@ struct TransferTable {
     // MARK: - Life
 
     /// - Parameters:
-    ///   - upper: The exclusive end. `nil` for the end of the resource.
+    ///   - upper: The exclusive end; `nil` for the end of the resource.
     ///   - isSequential: Whether the whole body is requested, because the origin does not support ranges.
     ///   - reader: The reader that needs the bytes.
     mutating func begin(
@@ -295,9 +295,9 @@ struct TransferState {
     let start: Int64
     /// The offset of the next byte to store.
     private(set) var position: Int64
-    /// The end of the bytes, exclusive. `nil` for the end of the body.
+    /// The end of the bytes, exclusive; `nil` for the end of the body.
     private(set) var end: Int64?
-    /// The end of the request, exclusive. `nil` for the end of the body.
+    /// The end of the request, exclusive; `nil` for the end of the body.
     let requestedEnd: Int64?
     /// The size of the request. The next request, at its end, is twice as large.
     let size: Int64
