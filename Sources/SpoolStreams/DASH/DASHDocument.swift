@@ -189,8 +189,8 @@ extension DASHDocument {
     /// of `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from
     /// a cache would be wrong.
     ///
-    /// After a redirect to another directory, a `BaseURL` is added to an MPD that does not contain one. Its templates
-    /// cannot be rewritten instead, because representations with different bases inherit them.
+    /// After a redirect to another directory, a `BaseURL` is added to an MPD that does not contain one. The templates
+    /// of the MPD cannot be rewritten instead, because representations with different bases inherit them.
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
@@ -343,7 +343,7 @@ package struct DASHParts {
         _ representation: DASHPresentation.Representation, _ base: ReferenceRewriter, _ count: inout Int
     ) {
         let texts = representation.segments.templates
-        // Without templates, the representation is one file that clients request in ranges.
+        // If there are no templates, the representation is one file that clients request in ranges.
         if texts.isEmpty || representation.segments.list != nil {
             count += 1
             if let url = base.url(of: "") { urls.append(url) }

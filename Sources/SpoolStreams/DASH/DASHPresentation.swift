@@ -117,7 +117,7 @@ extension DASHPresentation {
 
     /// The files of one representation: the initialization section, then the segments.
     ///
-    /// They are enumerated one at a time, because an MPD of a few kilobytes may describe billions of them.
+    /// The files are enumerated one at a time, because an MPD of a few kilobytes may describe billions of them.
     package struct Files {
         private let representation: Representation
         private let base: ReferenceRewriter?
@@ -151,7 +151,7 @@ extension DASHPresentation {
             }
             defer { count += 1 }
             if let list = segments.list {
-                // Without times, all segments of a list have the duration that the list specifies, if any.
+                // If there are no times, all segments of a list have the duration that the list specifies, if any.
                 let length = segments.duration.map { Double($0) / Double(segments.timescale) } ?? 0
                 if let seconds, count > 0, length <= 0 || Double(count) * length >= seconds { return nil }
                 guard count < list.count else { return nil }

@@ -160,7 +160,7 @@ struct StreamDownload: Sendable {
     static func address(of media: MediaResource, _ response: StoredResponse) throws(ManifestError) -> OriginURL {
         do {
             let requested = try OriginURL(media.resolvedURL)
-            // The stored final URL has no query. Without a redirect, the requested URL has the correct query.
+            // The stored final URL has no query. If there was no redirect, the requested URL has the correct query.
             guard let final = try response.url.map({ (url) throws(AddressError) in try OriginURL(url) }),
                 !final.isSameOrigin(as: requested) || final.path != requested.path
             else { return requested }

@@ -33,7 +33,7 @@ extension HLSPlaylist {
 
     /// Returns the files that a stream needs, without duplicates, in the order in which a player uses them.
     ///
-    /// These are keys, initialization sections and segments. For a master playlist, the result contains only the
+    /// The files are keys, initialization sections and segments. For a master playlist, the result contains only the
     /// session keys. Keys with a scheme other than `http` or `https` are left out.
     ///
     /// - Parameters:

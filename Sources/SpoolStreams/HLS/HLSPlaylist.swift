@@ -1,6 +1,6 @@
 /// The contents of a playlist that downloads, caching and selection need (RFC 8216 and RFC 8216bis).
 ///
-/// It does not contain the text. ``HLSDocument`` rewrites and filters the text.
+/// This type does not contain the text. ``HLSDocument`` rewrites and filters the text.
 package struct HLSPlaylist: Hashable, Sendable {
     /// The kind of a playlist. A playlist has exactly one kind.
     package enum Kind: Hashable, Sendable {
