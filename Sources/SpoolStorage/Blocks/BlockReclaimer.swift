@@ -113,7 +113,7 @@ struct BlockReclaimer: Sendable {
         return true
     }
 
-    /// Retries freeing the space of newly refused bytes. Called after the disk has accepted other bytes.
+    /// Retries freeing the space of newly refused bytes. The method is called after the disk has accepted other bytes.
     mutating func freeRefusedAgain() {
         if hasNewRefusal { _ = freeAgain() }
     }

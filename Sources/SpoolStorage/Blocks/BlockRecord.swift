@@ -40,7 +40,7 @@ struct BlockRecord: Hashable, Sendable {
 
 /// The random name of one version: the name of its file on disk, and a part of the data that its checksums cover.
 ///
-/// It is independent of the URL and the cache key, so no external name ever becomes a path.
+/// The name is independent of the URL and the cache key, so no external name ever becomes a path.
 package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible {
     /// The number of bytes in an identifier.
     package static let byteCount = 16
@@ -95,10 +95,10 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
     package var description: String { hex }
 }
 
-/// The error that a read throws if its bytes are not stored, or no longer stored. They have to be fetched again.
+/// The error that a read throws if its bytes are not stored, or no longer stored. The bytes have to be fetched again.
 package struct MissingBytes: Error, CustomStringConvertible {
-    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, in ascending order. Empty
-    /// if the bytes are merely not stored, or were evicted meanwhile.
+    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, in ascending order. The
+    /// array is empty if the bytes are merely not stored, or were evicted meanwhile.
     package var invalidated: [Range<Int64>]
     /// The requested range if bytes were damaged, otherwise its first missing range.
     package var range: Range<Int64>

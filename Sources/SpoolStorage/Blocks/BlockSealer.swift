@@ -98,7 +98,7 @@ struct BlockSealer: Sendable {
             do {
                 return try format.open(bytes, nonce: nonce, tag: tag, using: key, authenticating: header)
             } catch {
-                // These are not the received bytes, and the caller discards them.
+                // The bytes in the file are damaged, and the caller discards them.
                 return nil
             }
         }

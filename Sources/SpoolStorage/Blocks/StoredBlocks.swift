@@ -14,8 +14,8 @@ final class StoredBlocks: Sendable {
         var map: BlockMap
         /// Whether stored bytes count as claimed space.
         var isCounted = true
-        /// The number of bytes in evicted blocks whose space the disk has not freed. They are claimed until the file is
-        /// removed.
+        /// The number of bytes in evicted blocks whose space the disk has not freed. These bytes stay claimed until the
+        /// file is removed.
         var unfreed: Int64 = 0
         /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
         var filling: [Int64: FillingBlock] = [:]
@@ -39,10 +39,10 @@ final class StoredBlocks: Sendable {
     /// read.
     private let trustEnds: Bool
     private let elapsed: @Sendable () -> Duration
-    /// Reads the catalog's records of the blocks with these indices. It blocks the calling thread.
+    /// A function that reads the catalog's records of the blocks with the given indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
-    /// Returns claims to the space accounting for bytes that are no longer stored, or that the disk has freed. It may
-    /// be called while the map's lock is held.
+    /// A function that returns claims to the space accounting for bytes that are no longer stored, or that the disk has
+    /// freed. It may be called while the map's lock is held.
     private let releaseClaim: @Sendable (Int64) -> Void
 
     init(

@@ -5,8 +5,8 @@ import GRDB
 
 /// A copy of a catalog that is encrypted with another key, in a separate file.
 ///
-/// At first, it contains the previous catalog without blocks. Each version and its blocks are added after ``Rekeyer``
-/// has copied the media. It must not be opened as a catalog before ``finish(_:)``.
+/// At first, the copy contains the previous catalog without blocks. Each version and its blocks are added after
+/// ``Rekeyer`` has copied the media. The copy must not be opened as a catalog before ``finish(_:)``.
 final class CatalogCopy: Sendable {
     /// The secret of the copy.
     let secret: CacheSecret

@@ -113,9 +113,9 @@ package struct EvictableParts: Sendable {
     /// Returns the ranges to evict to free `count` bytes. They may contain more bytes, up to the end of a block, or
     /// fewer if fewer are stored.
     ///
-    /// In the body, the played bytes are evicted first, from their start, and then the bytes ahead, from their end.
-    /// Without a stop, the body is evicted from its end. In the start, the bytes around the stop are evicted first, and
-    /// then the first bytes, from their end.
+    /// In the body, the played bytes are evicted first, from their start, and then the bytes ahead, from their end. If
+    /// there is no stop, the body is evicted from its end. In the start, the bytes around the stop are evicted first,
+    /// and then the first bytes, from their end.
     package func ranges(_ count: Int64, of part: EvictionVictim.Part, in storedRanges: ByteRangeSet) -> [Range<Int64>] {
         var taken: [Range<Int64>] = []
         var missing = count

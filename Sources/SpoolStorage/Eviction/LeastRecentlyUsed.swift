@@ -38,7 +38,7 @@ package struct LargestFirst: EvictionStrategy {
 
     private var queue = LinkedQueues(1)
     private var entries = EvictionEntries()
-    /// The resource that was returned last. It is returned until its bytes are evicted.
+    /// The resource that was returned last. The same resource is returned until its bytes are evicted.
     private var victim: Int?
 
     package init() {}

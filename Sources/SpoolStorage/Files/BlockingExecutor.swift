@@ -114,12 +114,12 @@ private final class LaneExecutor: TaskExecutor {
     }
 }
 
-/// The number of threads that each lane may use. It is a pure value, so that it can be tested without threads.
+/// The number of threads that each lane may use. This type is a pure value, so that it can be tested without threads.
 ///
-/// A lane and all lanes below it together leave one thread free for each lane above. With eight threads and four lanes,
-/// all lanes below the first use at most seven threads. Those below the second use at most six, and the last one at
-/// most five. If a pool has at least two threads, but fewer threads than lanes, one thread stays free of jobs from the
-/// last lane.
+/// A lane and all lanes below it together leave one thread free for each lane above. For example, if there are eight
+/// threads and four lanes, all lanes below the first use at most seven threads. Those below the second use at most six,
+/// and the last one at most five. If a pool has at least two threads, but fewer threads than lanes, one thread stays
+/// free of jobs from the last lane.
 struct LaneLimits: Sendable {
     /// For each lane, the maximum number of jobs that may run in it and in all lanes below it.
     let limits: [Int]

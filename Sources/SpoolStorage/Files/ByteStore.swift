@@ -60,7 +60,8 @@ public struct VolumeSpace: Hashable, Sendable {
     public init(size: Int64, free: Int64) { (self.size, self.free) = (size, free) }
 }
 
-/// An open file of a ``ByteStore``, which is read and written by offset. It is closed when it is released.
+/// An open file of a ``ByteStore``, which is read and written by offset. The file is closed when the object is
+/// released.
 ///
 /// Several threads may use it concurrently, because there is no shared position. All calls block. Some of the
 /// requirements have a default implementation.

@@ -10,7 +10,7 @@ package struct FileHashes: Sendable, Hashable {
     /// MD5 (RFC 1321). It detects damage and mistakes, but not forgery.
     package let md5: [UInt8]
 
-    /// Computes the hashes of a file. This reads all of the file, and blocks.
+    /// Computes the hashes of a file. The initializer reads the whole file, and blocks.
     ///
     /// - Throws: ``CacheError`` with code `storage`, or `CancellationError`.
     package init(of file: any StoredFile) throws {

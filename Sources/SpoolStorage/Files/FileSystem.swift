@@ -27,8 +27,8 @@ package protocol FileSystem: Sendable {
 
     /// Opens a file.
     ///
-    /// It does not follow a symbolic link in the last component (`ELOOP`), and child processes do not inherit the
-    /// descriptor. A new file is readable and writable only by its owner (0600).
+    /// The method does not follow a symbolic link in the last component (`ELOOP`), and child processes do not inherit
+    /// the descriptor. A new file is readable and writable only by its owner (0600).
     func openFile(_ path: String, _ access: FileAccess) throws(CacheError) -> any StoredFile
 
     /// Takes an exclusive lock that lasts as long as the returned file is open. The file is created if it is missing.
@@ -40,7 +40,8 @@ package protocol FileSystem: Sendable {
     ///   another.
     func lockFile(_ path: String) throws(CacheError) -> (any StoredFile)?
 
-    /// Returns the owner and permissions of a file or directory; `nil` if there is none. It follows symbolic links.
+    /// Returns the owner and permissions of a file or directory; `nil` if there is none. The method follows symbolic
+    /// links.
     func attributes(_ path: String) throws(CacheError) -> FileAttributes?
 
     /// Removes a file. An open file keeps its bytes until it is closed.
@@ -245,16 +246,17 @@ func checkPath(_ path: String) throws(CacheError) {
 /// The platform's attributes for a cache's directory and files: the data protection class and the exclusion from
 /// backups.
 ///
-/// It does not create or open files, and a failure never makes a directory or file unusable, because some volumes and
-/// simulators reject these attributes. Tests replace ``system`` with a recorder, because Linux has no such attributes.
+/// This type does not create or open files. A failure never makes a directory or file unusable, because some volumes
+/// and simulators reject these attributes. Tests replace ``system`` with a recorder, because Linux has no such
+/// attributes.
 package struct FileProtection: Sendable {
     /// A function that sets the attributes of a cache's directory, and returns the errors for those that could not be
     /// set.
     package var protectDirectory: @Sendable (_ path: String) -> [CacheError]
     /// A function that sets the attributes of a file that has just been opened for writing.
     ///
-    /// It does not report errors. A volume that rejects the attributes of a file also rejects those of the directory,
-    /// and the cache reports that once, when it is opened.
+    /// The function does not report errors. A volume that rejects the attributes of a file also rejects those of the
+    /// directory, and the cache reports that once, when it is opened.
     package var protectFile: @Sendable (_ descriptor: Int32, _ path: String) -> Void
 
     /// Creates a protection that calls these closures.

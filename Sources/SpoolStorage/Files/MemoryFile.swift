@@ -4,7 +4,7 @@ import Synchronization
 /// A file in memory, for use when the disk does not accept data. Its bytes are in pages of 64 KiB. Each page is at most
 /// twice as long as the bytes written to it require.
 ///
-/// It grows with each write, and shrinks only by ``punchHole(_:)``. The caller limits its size.
+/// The file grows with each write, and shrinks only by ``punchHole(_:)``. The caller limits its size.
 final class MemoryFile: StoredFile {
     private struct Pages {
         var pages: [Int64: [UInt8]] = [:]

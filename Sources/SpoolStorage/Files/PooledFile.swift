@@ -21,8 +21,8 @@ final class FilePool: Sendable {
     }
 
     private let state = ClassedMutex(State(), .neverWaits)
-    /// The number of descriptors that are open or about to be opened. It is not protected by the lock, because the
-    /// clock may release the last reference to a file.
+    /// The number of descriptors that are open or about to be opened. The counter is not protected by the lock, because
+    /// the clock may release the last reference to a file.
     private let count = Atomic(0)
     private let limit: Int
 

@@ -137,7 +137,7 @@ extension Generation {
 }
 
 extension MediaSlice {
-    /// The bytes of the slice, which are read on each access; empty if the disk fails. This blocks.
+    /// The bytes of the slice, which are read on each access; empty if the disk fails. Reading the property blocks.
     package var data: Data {
         // The data is empty if the disk has failed since the bytes were verified; ``read(into:)`` throws the error.
         (try? ReadBuffers.data(upTo: count) { try read(into: $0) }) ?? Data()  // See above.

@@ -42,8 +42,8 @@ package final class Generation: Sendable {
     /// Whether ``GenerationUser/offerEvictable(_:within:of:)`` may return ranges again, because a reader or a transfer
     /// has moved since the last call.
     private let hasMoved = Atomic(true)
-    /// Whether the bytes on disk are not read, because the file repeatedly could not be opened. This ends with the
-    /// pause of ``pauseDiskStorage(_:)``.
+    /// Whether the bytes on disk are not read, because the file repeatedly could not be opened. The bytes are read
+    /// again after the pause of ``pauseDiskStorage(_:)``.
     private let skipsDisk = Atomic(false)
     /// The accounting of disk space.
     let ledger: Ledger
@@ -83,7 +83,7 @@ package final class Generation: Sendable {
     /// The length, content type, version and fields.
     package var description: GenerationDescription { state.withLock { $0.description } }
 
-    /// Changes the description. It is recorded in the background.
+    /// Changes the description, which is then recorded in the background.
     ///
     /// - Returns: `false`, without a change, if the new length contradicts stored bytes or the previous length. In that
     ///   case, the description is that of another version.

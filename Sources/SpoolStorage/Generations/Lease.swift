@@ -2,7 +2,7 @@ import Synchronization
 
 /// A hold on an open version. As long as it lasts, stored bytes stay readable.
 ///
-/// It ends with ``end()``, or when its last reference is released.
+/// The lease ends with ``end()``, or when its last reference is released.
 package final class Lease: Sendable {
     /// The version.
     package let generation: Generation
@@ -27,8 +27,8 @@ package final class Lease: Sendable {
 
 /// Proven bytes of a media file, for `sendfile`.
 ///
-/// It holds a lease, the blocks and the descriptor. It therefore stays valid even if the version is removed or the
-/// cache is closed.
+/// The slice holds a lease, the blocks and the descriptor. It therefore stays valid even if the version is removed or
+/// the cache is closed.
 package final class MediaSlice: Sendable {
     /// The range of the bytes in the resource.
     package let range: Range<Int64>
@@ -57,7 +57,7 @@ package final class MediaSlice: Sendable {
     /// The number of bytes.
     package var count: Int { Int(range.upperBound - range.lowerBound) }
 
-    /// Copies the first bytes until `buffer` is full. This blocks.
+    /// Copies the first bytes until `buffer` is full. The method blocks.
     ///
     /// - Returns: The number of copied bytes.
     /// - Throws: ``CacheError`` if the disk fails.

@@ -15,7 +15,7 @@ final class AwaitedSpace: Sendable {
 
     var isOver: Bool { state.withLock { $0.isOver } }
     var isLate: Bool { state.withLock { $0.isLate } }
-    /// Whether the waiting task was cancelled. It still waits briefly, because its bytes have been received.
+    /// Whether the waiting task was cancelled. The task still waits briefly, because its bytes have been received.
     var isCancelled: Bool { state.withLock { $0.isCancelled } }
 
     /// Reserves the space if there is enough.

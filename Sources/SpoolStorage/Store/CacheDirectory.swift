@@ -2,8 +2,8 @@ import Crypto
 import Foundation
 import Synchronization
 
-/// The directory of a cache, or its equivalent in memory. It manages the lock, the media files, and the remains of an
-/// unclean shutdown.
+/// The directory of a cache, or its equivalent in memory. This type manages the lock, the media files, and the remains
+/// of an unclean shutdown.
 ///
 /// ```
 /// <path>/CACHEDIR.TAG          tells backup programs to skip the directory
@@ -97,7 +97,7 @@ final class CacheDirectory: Sendable {
     }
 
     /// Publishes in the lock file how other processes can send requests to this one. The text stays until the folder is
-    /// closed. This blocks.
+    /// closed. The method blocks.
     ///
     /// - Parameter text: One line of at most 128 bytes; `nil` if other processes can't send requests.
     func announce(_ text: String?) throws {
@@ -110,8 +110,8 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Returns the text published by the process that has the folder at `path` open, or `nil` if there is none. This
-    /// blocks.
+    /// Returns the text published by the process that has the folder at `path` open, or `nil` if there is none. The
+    /// method blocks.
     static func announcement(path: String, fileSystem: any FileSystem) -> String? {
         // A file that can't be read counts as empty.
         guard let text = try? text(of: fileSystem.openFile(path + "/lock", .read)) else { return nil }
@@ -121,8 +121,8 @@ final class CacheDirectory: Sendable {
 
     // MARK: - Media files
 
-    /// The unit in bytes in which the volume allocates space to media files; 1 if it is unknown. This blocks until it
-    /// is known.
+    /// The unit in bytes in which the volume allocates space to media files; 1 if it is unknown. Reading the property
+    /// blocks until it is known.
     var blockSize: Int64 {
         let known = catalog.volumeBlockSize.load(ordering: .relaxed)
         guard known == 0, access.isWritable else { return max(known, 1) }
@@ -179,7 +179,8 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Creates the file of the next generation in advance, because a player would otherwise wait for it. This blocks.
+    /// Creates the file of the next generation in advance, because a player would otherwise wait for it. The method
+    /// blocks.
     ///
     /// A failure is not reported here. The caller that needs the file tries again, and reports the error.
     ///

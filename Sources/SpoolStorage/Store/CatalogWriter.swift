@@ -123,7 +123,7 @@ struct CatalogWriter: Sendable {
         }
     }
 
-    /// Writes all pending changes, after any round that is already running. This blocks; see ``write(isDue:)``.
+    /// Writes all pending changes, after any round that is already running. The method blocks; see ``write(isDue:)``.
     func writeChanges() throws {
         try store.work.counting {
             endAbandonedWriting()

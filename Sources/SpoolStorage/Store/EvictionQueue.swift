@@ -36,7 +36,7 @@ final class EvictionQueue: Sendable {
     /// Whether there are quotas.
     var hasQuotas: Bool { !quotas.isEmpty }
 
-    /// Reads the order from the catalog, unless it has been read. This blocks.
+    /// Reads the order from the catalog, unless it has been read. The method blocks.
     func read() throws {
         guard !isRead else { return }
         // No round is written meanwhile. Later changes are reported to the order.
@@ -91,7 +91,7 @@ final class EvictionQueue: Sendable {
         order.withLock { _ = $0?.update(key, stored, at: now) }
     }
 
-    /// Adds resources again that were about to be evicted, but stay. This blocks.
+    /// Adds resources again that were about to be evicted, but stay. The method blocks.
     func recordAgain(_ keys: [CacheKey]) {
         // After most evictions, no resources stay, so there is no need to wait for a round.
         guard !keys.isEmpty else { return }
@@ -108,8 +108,8 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Adds resources that may now be evicted, as the catalog describes them. This blocks. No round may be written
-    /// meanwhile.
+    /// Adds resources that may now be evicted, as the catalog describes them. The method blocks. No round may be
+    /// written meanwhile.
     ///
     /// - Parameter andParts: Whether to add their parts as well.
     func recordEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
@@ -123,14 +123,14 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Removes resources that were pinned, and their parts. This blocks. No round may be written meanwhile.
+    /// Removes resources that were pinned, and their parts. The method blocks. No round may be written meanwhile.
     func recordPinned(_ keys: [CacheKey]) throws {
         guard isRead else { return }
         let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }
         remove(keys + parts)
     }
 
-    /// Records the changes that a round has written. This blocks. No other round may be written meanwhile.
+    /// Records the changes that a round has written. The method blocks. No other round may be written meanwhile.
     func recordRound(_ generations: [Generation], _ pending: Flusher.Pending) {
         let stored = generations.compactMap { generation in
             generation.isRetired.load(ordering: .relaxed)

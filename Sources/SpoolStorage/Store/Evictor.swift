@@ -326,7 +326,7 @@ struct Evictor: Sendable {
         }
     }
 
-    /// Evicts media that was last used before a date, except for pinned and open media. This blocks.
+    /// Evicts media that was last used before a date, except for pinned and open media. The method blocks.
     private func evict(usedBefore oldest: Date) throws {
         // A recent use may not be in the catalog yet.
         try store.writer.writeChanges()
@@ -345,14 +345,14 @@ struct Evictor: Sendable {
 
     // MARK: - Choosing media
 
-    /// Evicts `count` bytes of media and rows together. This blocks.
+    /// Evicts `count` bytes of media and rows together. The method blocks.
     ///
     /// - Returns: The number of bytes that were freed, or 1 if another task freed bytes meanwhile.
     private func freeRows(_ count: Int64) -> Int64 {
         count > 0 ? free(count, rowBytes: GenerationDescription.leastRowBytes) : 1
     }
 
-    /// Evicts about `count` bytes. This blocks.
+    /// Evicts about `count` bytes. The method blocks.
     ///
     /// - Parameters:
     ///   - most: The number of bytes up to which small resources are evicted. Evicting a hundred of them together takes

@@ -19,7 +19,7 @@ final class FileRemover: Sendable {
 
     // MARK: - Versions
 
-    /// Removes the files of resources that are no longer in the catalog. This blocks.
+    /// Removes the files of resources that are no longer in the catalog. The method blocks.
     func finish(_ ended: GenerationTable.Ended) {
         for resource in ended.stored {
             ledger.correct(by: resource.correction.storedBytes)
@@ -38,7 +38,7 @@ final class FileRemover: Sendable {
         finish(ended.outcome)
     }
 
-    /// Reports retired versions to their users, and disposes of versions without leases. This blocks.
+    /// Reports retired versions to their users, and disposes of versions without leases. The method blocks.
     func finish(_ outcome: GenerationTable.Outcome) {
         for (generation, users) in outcome.retired {
             for user in users { user.retired(generation) }
@@ -46,7 +46,7 @@ final class FileRemover: Sendable {
         for generation in outcome.gone { dispose(of: generation) }
     }
 
-    /// Removes the file of a version that has no lease and no record, and then returns its claims. This blocks.
+    /// Removes the file of a version that has no lease and no record, and then returns its claims. The method blocks.
     func dispose(of generation: Generation) {
         if let disk = generation.disk {
             disk.file.close()
@@ -67,7 +67,7 @@ final class FileRemover: Sendable {
                 "removal", error,
                 "\(error.message); the space of files that can't be removed counts as used")
         } else {
-            // Without a file, the result shows nothing, because removing a missing file always succeeds.
+            // If there was no file, the result shows nothing, because removing a missing file always succeeds.
             if let error {
                 reporter.warn(error.message)
             } else if claim > 0 {
@@ -86,7 +86,7 @@ final class FileRemover: Sendable {
         }
     }
 
-    /// Retries removing some of the files that could not be removed. This blocks.
+    /// Retries removing some of the files that could not be removed. The method blocks.
     ///
     /// - Returns: The number of bytes whose claims were returned.
     func retryRemovals() -> Int64 {
@@ -116,7 +116,7 @@ final class FileRemover: Sendable {
     // MARK: - Files of an earlier process
 
     /// Removes an incomplete copy of the catalog, and files that no record names, which remain after an unclean
-    /// shutdown. This blocks.
+    /// shutdown. The method blocks.
     ///
     /// - Parameter isLive: A function that returns whether the store uses a file with this name, recorded or not; `nil`
     ///   once the store is closed.

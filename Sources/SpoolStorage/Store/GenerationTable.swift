@@ -257,7 +257,8 @@ struct GenerationTable: Sendable {
     /// Retires the open generations of the key if it was removed from the catalog. Otherwise, the table does not
     /// change.
     ///
-    /// - Parameter andCandidates: Whether candidates are also retired. They are not if the key was only evicted.
+    /// - Parameter andCandidates: Whether candidates are also retired. If the key was only evicted, its candidates are
+    ///   not retired.
     mutating func endRemoval(_ key: CacheKey, isDone: Bool, andCandidates: Bool) -> Outcome {
         removing.remove(key)
         guard isDone else { return Outcome() }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// The maximum number of stored bytes: the capacity, or less if other programs need the space of the volume.
 ///
-/// It sets the store's ``Ledger/limit``, but does not evict media.
+/// This type sets the store's ``Ledger/limit``, but does not evict media.
 final class SpaceLimit: Sendable {
     private let ledger: Ledger
     private let reporter: StoreReporter
@@ -99,7 +99,7 @@ extension CacheCapacity {
     }
 }
 
-/// The maximum age of unused media, measured by a wall clock that may change suddenly. It does not evict media.
+/// The maximum age of unused media, measured by a wall clock that may change suddenly. This type does not evict media.
 final class AgeLimit: Sendable {
     /// The maximum age; `nil` if only space limits the cache.
     let age: Duration?
@@ -114,7 +114,7 @@ final class AgeLimit: Sendable {
         self.clock = clock
     }
 
-    /// Reads the time from which ages count, before this opening records a use. This blocks.
+    /// Reads the time from which ages count, before this opening records a use. The method blocks.
     func readStart() throws {
         guard let age else { return }
         let start = AgeStart(
@@ -125,7 +125,7 @@ final class AgeLimit: Sendable {
     }
 
     /// Checks whether the wall clock has changed suddenly, and records this before a use is recorded with the new time.
-    /// This blocks.
+    /// The method blocks.
     ///
     /// - Parameter isLook: Whether to record the time even without a sudden change.
     func recordCalendar(isLook: Bool = false) {

@@ -103,7 +103,7 @@ extension StoredResourceRecord {
     }
 }
 
-/// The sets of resources to store offline, with their names and members. It is a value that operates on a store.
+/// The sets of resources to store offline, with their names and members. This type is a value that operates on a store.
 package struct StoredDownloads: Sendable {
     private let store: Store
 

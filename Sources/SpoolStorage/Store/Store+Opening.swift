@@ -124,7 +124,7 @@ extension Store {
         work.start(in: .maintenance) { [weak self] in self?.sweepNow() }
     }
 
-    /// Removes files without a record, if there may be any. This blocks.
+    /// Removes files without a record, if there may be any. The method blocks.
     func sweepNow() {
         remover.sweep { identifier in table.withLock { $0.isClosed ? nil : $0.isLive(identifier) } }
     }
@@ -173,7 +173,8 @@ extension Store {
         try await executor.run { [directory] in try directory.announce(text) }
     }
 
-    /// Returns the address published by the process that has the directory open; `nil` if there is none. This blocks.
+    /// Returns the address published by the process that has the directory open; `nil` if there is none. The method
+    /// blocks.
     package static func announcement(path: String) -> String? {
         CacheDirectory.announcement(path: path, fileSystem: SystemFileSystem())
     }

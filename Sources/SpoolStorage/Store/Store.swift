@@ -3,7 +3,7 @@ import Synchronization
 
 /// The owner of a cache's media: the only type that opens, creates and removes media files.
 ///
-/// It consists of the table of versions, the turns of keys and the leases. All other work is done by values that
+/// The store consists of the table of versions, the turns of keys and the leases. All other work is done by values that
 /// operate on a store: ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``,
 /// ``Verifier`` and ``Exporter``.
 ///
@@ -307,7 +307,7 @@ package final class Store: Sendable {
     }
 
     /// Compares the claims of all versions, the sums in the catalog and the blocks on disk, and finds files without a
-    /// record. It is intended for an idle cache, in tests and simulations.
+    /// record. This method is intended for an idle cache, in tests and simulations.
     ///
     /// Damage on disk that has not been detected yet counts as a difference, so repair the cache first.
     ///

@@ -160,14 +160,14 @@ extension Generation {
     }
 }
 
-/// A comparison of the claims of all versions, the sums in the catalog and the blocks on disk. It is a value that
-/// operates on an idle store, for tests and simulations.
+/// A comparison of the claims of all versions, the sums in the catalog and the blocks on disk. This type is a value
+/// that operates on an idle store, for tests and simulations.
 struct LedgerCheck: Sendable {
     private let store: Store
 
     init(_ store: Store) { self.store = store }
 
-    /// Performs the comparison. This blocks.
+    /// Performs the comparison. The method blocks.
     ///
     /// - Throws: ``CacheError`` with a message that names the first difference.
     func run() throws {

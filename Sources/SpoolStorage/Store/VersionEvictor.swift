@@ -5,8 +5,8 @@ import Synchronization
 /// The eviction of the bytes that ``Evictor`` chooses: whole resources, parts of versions, and ranges of open versions
 /// that are not near any reader.
 ///
-/// It is a value that operates on a store. The caller has the turn of each key, unless a method's documentation states
-/// otherwise.
+/// This type is a value that operates on a store. The caller has the turn of each key, unless a method's documentation
+/// states otherwise.
 struct VersionEvictor: Sendable {
     /// The state that all evictors of a store share.
     final class State: Sendable {
@@ -47,7 +47,7 @@ struct VersionEvictor: Sendable {
 
     // MARK: - Unused media
 
-    /// Evicts unused resources completely. Resources that have been opened or pinned meanwhile are skipped. This
+    /// Evicts unused resources completely. Resources that have been opened or pinned meanwhile are skipped. The method
     /// blocks.
     ///
     /// - Returns: The resources that were evicted.
@@ -61,7 +61,7 @@ struct VersionEvictor: Sendable {
         return removed
     }
 
-    /// Evicts as much of one resource as needed. This blocks.
+    /// Evicts as much of one resource as needed. The method blocks.
     func evictPart(of member: EvictionOrder.Member, _ count: Int64) throws -> Int64 {
         guard try !store.catalog.isPinned(member.key.hash) else {
             queue.remove([member.key])
@@ -99,7 +99,7 @@ struct VersionEvictor: Sendable {
     }
 
     /// Evicts the ends of versions that newer versions are about to replace. A newer version replaces the stored one
-    /// once its first block is stored, which needs space. The caller does not have a turn. This blocks.
+    /// once its first block is stored, which needs space. The caller does not have a turn. The method blocks.
     func freeReplaced(_ count: Int64) throws -> Int64 {
         var freed: Int64 = 0
         // The ends of files can be evicted even if the file system does not support sparse files.
@@ -126,7 +126,7 @@ struct VersionEvictor: Sendable {
 
     // MARK: - Open media
 
-    /// Evicts ranges of open versions on disk that are not near any reader. The caller does not have a turn. This
+    /// Evicts ranges of open versions on disk that are not near any reader. The caller does not have a turn. The method
     /// blocks.
     ///
     /// - Parameter queriesAll: Whether to query users again even if none of their readers has moved since the last

@@ -10,7 +10,7 @@ struct VersionOpener: Sendable {
 
     // MARK: - Stored versions
 
-    /// Opens the version that is stored for a key. The caller has the key's turn. This blocks.
+    /// Opens the version that is stored for a key. The caller has the key's turn. The method blocks.
     ///
     /// - Parameter read: A function that returns the record, which is otherwise read from the catalog, for tests in
     ///   which the stored version is replaced meanwhile.
