@@ -160,7 +160,7 @@ extension Channel {
 ///
 /// A system may close the listening socket of a suspended app without any event. The socket then looks unchanged.
 private enum ListenerProbe {
-    /// Returns whether a connection can be opened. This takes almost no time on the same machine.
+    /// Returns whether a connection can be opened. The check takes almost no time on the same machine.
     static func isReachable(_ address: SocketAddress) -> Bool {
         #if os(Linux)
         let type = Int32(SOCK_STREAM.rawValue)

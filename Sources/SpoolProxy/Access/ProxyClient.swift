@@ -55,7 +55,7 @@ struct ProxyClient: Sendable, Hashable {
 
     /// Whether the client is a program on this machine.
     ///
-    /// This is `false` for a trusted proxy and for all clients behind it, even on this machine.
+    /// The value is `false` for a trusted proxy and for all clients behind it, even on this machine.
     var isLoopback: Bool { kind == .direct && address?.isLoopback ?? false }
 
     /// Whether the number of the client's connections is limited. The connections of a trusted proxy belong to many

@@ -20,8 +20,8 @@ extension IPAddress {
 
     /// Whether the address is outside the public internet (RFC 6890).
     ///
-    /// These are loopback, private, shared, documentation, multicast and reserved addresses, and link-local addresses,
-    /// at which cloud platforms provide credentials to virtual machines.
+    /// Special addresses are loopback, private, shared, documentation, multicast and reserved addresses, and link-local
+    /// addresses, at which cloud platforms provide credentials to virtual machines.
     var isSpecial: Bool {
         if bytes.count == 4 { return Self.isSpecial4(bytes) }
         // Addresses with the prefix 64:ff9b::/96 represent IPv4 addresses (RFC 6052).

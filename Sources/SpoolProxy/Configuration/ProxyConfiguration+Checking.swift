@@ -111,7 +111,7 @@ extension ProxyConfiguration {
     /// Whether any client on the network could use the server.
     private var serverIsOpen: Bool { token == nil && !allowsUnauthenticatedClients && !isForThisMachine }
 
-    /// Whether only this machine can reach the server. This is `false` if there are trusted proxies, because they
+    /// Whether only this machine can reach the server. The value is `false` if there are trusted proxies, because they
     /// forward requests from other machines.
     var isForThisMachine: Bool { listensOnLoopback && trustedProxies.isEmpty }
 

@@ -205,7 +205,7 @@ private final class KnownDurations: Sendable {
     func duration(of media: StoredResource, in cache: MediaCache) async -> Double? {
         let version = "\(media.key.hash) \(media.length ?? 0) \(media.validator ?? "")"
         if let duration = known.withLock({ $0[version] }) { return duration }
-        // Without a duration, the other details are still shown.
+        // If the duration can't be read, the other details are still shown.
         guard let duration = try? await cache.duration(of: media.key) else { return nil }
         known.withLock { known in
             if known.count >= Self.limit { known = [:] }

@@ -88,7 +88,7 @@ struct ManifestResponder: Sendable {
         (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
     }
 
-    /// Returns whether a version may be a manifest. This does not read the version.
+    /// Returns whether a version may be a manifest. The method does not read the version.
     func mayBeManifest(_ response: StoredResponse, of media: MediaResource, at url: OriginURL) -> Bool {
         guard response.status == 200, Self.mayBeManifest(response, at: url) else { return false }
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true

@@ -110,8 +110,8 @@ struct Responder: Sendable {
 
     /// Adds the origin to the realms of `Basic` challenges.
     ///
-    /// To a browser, all origins have this server's address. With equal realms, the browser would send one origin's
-    /// credentials to another origin (RFC 7617 §2.2).
+    /// To a browser, all origins have this server's address. If the realms were equal, the browser would send one
+    /// origin's credentials to another origin (RFC 7617 §2.2).
     private func separatingRealms(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard !call.isReverse, !call.isForOperator, response.head.fields.contains(.wwwAuthenticate) else {
             return response

@@ -12,7 +12,7 @@ enum TimeLimit {
 
     /// Starts an operation and waits for it, for at most `limit`.
     ///
-    /// This starts two tasks: one for the operation, and one for a timer that ends with the wait.
+    /// The method starts two tasks: one for the operation, and one for a timer that ends with the wait.
     ///
     /// - Throws: Any error from the operation. If the waiting task is cancelled, the operation is cancelled as well.
     static func run<Value: Sendable>(

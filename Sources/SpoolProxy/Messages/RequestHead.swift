@@ -60,7 +60,7 @@ struct RequestHead: Sendable, Hashable {
     var keepsAlive: Bool
     /// The host and the port that the client requests, from an absolute target or from `Host`.
     ///
-    /// It is `nil` if an HTTP/1.0 client sends neither.
+    /// The value is `nil` if an HTTP/1.0 client sends neither.
     var host: String?
 }
 

@@ -128,7 +128,7 @@ final class SentSlice: Sendable {
 
     /// Returns whether a `FileRegion` can hold these offsets.
     ///
-    /// A `FileRegion` stores the position of the next byte in 56 bits. With a larger position, a debug build of NIO
+    /// A `FileRegion` stores the position of the next byte in 56 bits. If the position is larger, a debug build of NIO
     /// crashes, and a release build sends the wrong bytes.
     static func canHold(_ range: Range<Int64>) -> Bool { range.lowerBound >= 0 && range.upperBound < 1 << 56 }
 
