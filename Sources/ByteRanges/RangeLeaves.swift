@@ -11,8 +11,8 @@
 /// - A leaf's `lowerBound` is that of its first range, and its `start` is the number of ranges before it.
 struct RangeLeaves: Sendable {
     struct Leaf: Sendable {
-        /// The start of the first range of the leaf. It is repeated here so that a search over leaves reads only one
-        /// array.
+        /// The start of the first range of the leaf. The value is stored here as well, so that a search over leaves
+        /// reads only one array.
         var lowerBound: Int64
         /// The number of ranges in the leaves before this one.
         var start: Int
@@ -112,7 +112,7 @@ extension RangeLeaves {
 
 extension ContiguousArray {
     /// Returns the index of the first matching element, or `count` if none matches. All matching elements must follow
-    /// all others.
+    /// all elements that do not match.
     @inline(__always)
     fileprivate func partitionPoint(_ matches: (Element) -> Bool) -> Int {
         withUnsafeBufferPointer { elements in
