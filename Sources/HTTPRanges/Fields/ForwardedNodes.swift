@@ -62,7 +62,7 @@ package enum ForwardedNodes {
         return (name, value)
     }
 
-    /// Removes a quoted string from the start of `rest`, and returns its text; `nil` if it has no end.
+    /// Removes a quoted string from the start of `rest`, and returns its text; `nil` if the string is not terminated.
     private static func quoted(_ rest: inout ArraySlice<UInt8>) -> [UInt8]? {
         var text: [UInt8] = []
         rest.removeFirst()

@@ -13,7 +13,7 @@ package struct ContentDigests: Sendable, Hashable {
         case sha256
         case md5
 
-        /// The number of bytes of a hash.
+        /// The number of bytes in a hash.
         package var byteCount: Int {
             switch self {
             case .sha512: 64

@@ -39,8 +39,8 @@ package struct Validator: Sendable, Hashable {
 
     /// Whether the validator can prove that two responses contain the same bytes (RFC 9110 §8.8.2.2).
     ///
-    /// A strong entity tag proves this. If there is no tag, a strong `Last-Modified` does, which is at least 60 seconds
-    /// older than `Date`.
+    /// A strong entity tag proves this. If there is no tag, so does a strong `Last-Modified`, which is at least 60
+    /// seconds older than `Date`.
     package var isStrong: Bool {
         if let entityTag { return !entityTag.isWeak }
         return hasStrongDate
@@ -64,8 +64,8 @@ package struct Validator: Sendable, Hashable {
         return hasStrongDate && other.hasStrongDate && lastModifiedDate == other.lastModifiedDate
     }
 
-    /// Returns whether both validators may belong to the same version: equal tags ignoring weakness, or equal dates if
-    /// one side has no tag. The result is false if there is nothing to compare.
+    /// Returns whether both validators may belong to the same version. Their tags must be equal, ignoring weakness. If
+    /// either has no tag, their dates must be equal. The result is false if there is nothing to compare.
     package func weaklyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.weaklyMatches(otherTag) }
         guard let lastModifiedDate else { return false }
