@@ -218,7 +218,8 @@ struct DemandIndex {
     }
 }
 
-/// Returns the number of matching indices in `0 ..< count`. All matching indices must precede all others.
+/// Returns the number of matching indices in `0 ..< count`. All matching indices must precede all indices that do not
+/// match.
 func partitionPoint(_ count: Int, _ matches: (Int) -> Bool) -> Int {
     var low = 0
     var high = count

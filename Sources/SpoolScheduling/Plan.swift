@@ -49,7 +49,7 @@ struct Plan: ~Copyable {
         return counter
     }
 
-    /// Records that a reader has moved on, or space was freed in another way. Transfers that lack space try again.
+    /// Records that a reader has moved on, or that space was freed in another way. Transfers that lack space try again.
     mutating func recordMovement() { movements += 1 }
 
     mutating func limitWindow(to bytes: Int64) { window = min(window, max(bytes, Block.size)) }

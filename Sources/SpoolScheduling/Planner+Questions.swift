@@ -20,7 +20,7 @@ extension Planner {
 
     // MARK: - Readers
 
-    /// Returns whether all bytes of `start ..< end`, or to the end of the resource if `end` is `nil`, are stored or
+    /// Returns whether all bytes from `start` to `end`, or to the end of the resource if `end` is `nil`, are stored or
     /// being received by one transfer.
     package func isProvided(from start: Int64, to end: Int64?) -> Bool {
         let end = min(end ?? .max, length ?? .max)

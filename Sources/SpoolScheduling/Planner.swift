@@ -48,7 +48,7 @@ extension Planner {
 // MARK: - Readers
 
 extension Planner {
-    /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
+    /// Opens a reader for the bytes from `start` to `end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
     ///   - usesStored: Whether the reader may use stored bytes even though other readers wait for a validation.
@@ -353,7 +353,7 @@ extension Planner {
     /// - Parameters:
     ///   - kept: The transfer that receives the bytes of that version, or `nil` if there is none.
     ///   - body: The body that this transfer receives. Without it, the planner would request some of its bytes again.
-    /// - Returns: The readers of the previous version, which this call removes, and the actions to perform.
+    /// - Returns: The removed readers of the previous version, and the actions to perform.
     package mutating func generationChanged(
         length: Int64?, keeping kept: TransferID?, body: ResponseBody? = nil
     ) -> (left: [ReaderID], actions: [Action]) {
@@ -396,7 +396,7 @@ extension Planner {
 
     /// Records that a transfer of another version has started, which receives only `range`.
     ///
-    /// - Returns: The readers that want other bytes, which this call removes, and the actions to perform.
+    /// - Returns: The removed readers, which want other bytes, and the actions to perform.
     package mutating func partStarted(_ range: Range<Int64>, length: Int64?) -> (left: [ReaderID], actions: [Action]) {
         let left = plan.readers.ids.filter { id in
             plan.readers[id].map { !$0.isServed(by: range, length: length) } ?? false

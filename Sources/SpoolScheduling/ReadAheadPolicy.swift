@@ -28,8 +28,8 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// origin does not support range requests, the time is 40 times as long, because the whole body would have to be
     /// sent again.
     public var cancellationDelay: Duration = .milliseconds(50)
-    /// The time for which the rest of a request that is nearly done is received, because the origin would have to send
-    /// these bytes again. The default is 500 ms.
+    /// The maximum time for receiving the rest of a request that is nearly done. If the request were cancelled, the
+    /// origin would have to send these bytes again. The default is 500 ms.
     ///
     /// A reader also waits this long for bytes in transit before it starts its own request. When a resource is closed,
     /// its transfers have up to twice as long to finish.

@@ -249,7 +249,7 @@ package struct ResponseBody: Equatable, Sendable {
 
 /// The planner's state of one request in progress.
 struct TransferState {
-    /// The life of a transfer, which may end in any phase.
+    /// The phase of a transfer. A transfer may end in any phase.
     enum Phase: Equatable {
         /// The response headers have not been received. → streaming, draining, stale
         case requesting(Interest)
@@ -383,7 +383,7 @@ struct TransferState {
 
     /// Whether the response has ended inside a block, and the transfer has not been removed yet.
     ///
-    /// The next request there repeats the same bytes, and has to be counted as a retry.
+    /// The next request at that offset repeats the same bytes, and has to be counted as a retry.
     var hasEndedShort: Bool {
         guard isStreaming, position == end else { return false }
         return !hasStored || position % Block.size != 0
