@@ -2,7 +2,7 @@ public import Foundation
 import HTTPRanges
 public import Spool
 
-/// A variant of an HLS stream with stored segments.
+/// An HLS variant that has stored segments.
 ///
 /// A player measures how fast it receives bytes, and stored bytes are received quickly. Therefore, the player may
 /// switch from a stored variant to another one. To prevent this, limit the bit rate: `item.preferredPeakBitRate =

@@ -38,8 +38,8 @@ extension HLSPlaylist {
     ///
     /// - Parameters:
     ///   - url: The URL of this playlist.
-    ///   - seconds: The duration of the start to download. The first segment is always included, and later segments are
-    ///     included if they start within this time. If the value is `nil`, all segments are included.
+    ///   - seconds: The duration of the start to download, in seconds. The first segment is always included, and later
+    ///     segments are included if they start within this time. If the value is `nil`, all segments are included.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if this is a media playlist without an end, or one that skips segments
     ///   - `address` if a file cannot be requested
