@@ -4,9 +4,9 @@ import ByteRanges
 /// in the catalog yet.
 ///
 /// It makes the decisions for ``MediaFile``, but does not perform I/O or take locks. The bytes in ``storedRanges`` were
-/// received by this process or an earlier one. The bytes in ``trusted`` were received by this process, or were checked
-/// by it against their checksums. Only trusted bytes are served. Checksums from earlier processes are loaded only when
-/// their blocks are read; see ``needsSeals(for:)``.
+/// received by this process or an earlier one. The bytes in ``trusted`` were received by this process, or this process
+/// has checked them against their checksums. Only trusted bytes are served. Checksums from earlier processes are loaded
+/// only when their blocks are read; see ``needsSeals(for:)``.
 ///
 /// Invariants: trusted bytes are a subset of the received bytes, and the received bytes of a block are a prefix of it.
 /// Each received range therefore starts at the start of a block.
@@ -298,7 +298,7 @@ struct BlockMap: Sendable {
         checkInvariants()
     }
 
-    /// Removes everything, because there is no file.
+    /// Removes all blocks, because there is no file.
     ///
     /// - Returns: The bytes that had been received.
     mutating func invalidateAll() -> [Range<Int64>] {

@@ -4,7 +4,8 @@ import Synchronization
 extension MediaFile {
     /// Writes bytes that the origin has sent. They are readable when this method returns.
     ///
-    /// Bytes that are already stored are skipped. If the disk writes only part of a chunk, none of it is claimed.
+    /// Bytes that are already stored are skipped. If the disk writes only part of a chunk, none of the chunk is
+    /// claimed.
     ///
     /// - Parameters:
     ///   - bytes: The bytes, which may belong to any number of blocks.

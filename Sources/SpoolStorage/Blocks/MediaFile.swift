@@ -265,8 +265,8 @@ final class MediaFile: Sendable {
         return writer.reclaimer.evict(range, keeping: writer.tails.keys)
     }
 
-    /// Discards recorded blocks that do not use disk space. After an unclean shutdown, these blocks were evicted or did
-    /// not reach the disk, or the file no longer exists.
+    /// Discards recorded blocks that do not use disk space. After an unclean shutdown, such blocks have been evicted or
+    /// have not reached the disk, or the file no longer exists.
     ///
     /// - Returns: The discarded blocks, whose claims have ended. The caller records the change in the catalog.
     /// - Throws: ``CacheError`` if the disk can't be read. No block is then discarded.

@@ -8,7 +8,7 @@ import Synchronization
 /// part changes the map, reads checksums from the catalog, and returns claims of space. It does not decide which bytes
 /// are read or written.
 ///
-/// Methods that use the file block the calling thread. The others hold a lock for a few nanoseconds.
+/// Methods that use the file block the calling thread. All other methods hold a lock for a few nanoseconds.
 final class StoredBlocks: Sendable {
     private struct State: Sendable {
         var map: BlockMap

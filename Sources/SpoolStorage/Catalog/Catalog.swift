@@ -3,7 +3,7 @@ import GRDB
 import GRDBSQLite
 import Synchronization
 
-/// The database of stored media: the resources, their versions and blocks, and the date of last use.
+/// The database of stored media: the resources, their versions and blocks, and the dates of last use.
 ///
 /// It uses SQLite in WAL mode with synchronous NORMAL. A system crash may lose the last transactions, but never
 /// reorders them, and lost media is simply fetched again. The catalog does not contain media bytes, query values,
@@ -171,7 +171,7 @@ final class Catalog: Sendable {
     /// Shortens waits for a lock that another program holds, because the catalog is about to be closed.
     func beginClosing() { busyWait.shorten() }
 
-    /// Closes the database, after a checkpoint of its log. Later calls to other methods throw.
+    /// Closes the database after a checkpoint of its log. Later calls to other methods throw.
     func close() throws {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         try Self.translating(path) {

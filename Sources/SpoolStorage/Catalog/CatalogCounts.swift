@@ -75,7 +75,7 @@ struct CatalogCounts {
         return ![0, Self.earlierDifference].contains(rowBytes - stored.rowBytes)
     }
 
-    /// Returns the bytes that the row of a stored version uses; `nil` if the volume is unknown.
+    /// Returns the number of bytes that the row of a stored version uses; `nil` if the volume is unknown.
     func rowBytes(of record: ResourceRecord) -> Int64? {
         let blockSize = catalog.volumeBlockSize.load(ordering: .relaxed)
         guard let stored = record.generation, blockSize > 0 else { return nil }

@@ -12,7 +12,7 @@ struct ResourceRecord: Hashable, Sendable {
     var contentType: String?
     /// Whether the resource is excluded from eviction.
     var isPinned: Bool
-    /// The date when the resource was first stored. All dates here are accurate to the microsecond.
+    /// The date when the resource was first stored. All dates in the record are accurate to the microsecond.
     var createdAt: Date
     /// The date of the last use by a reader or a preload.
     var lastUsedAt: Date
@@ -91,7 +91,7 @@ struct RemovedResource: Hashable, Sendable {
     var storedBytes: Int64
     /// The number of bytes that its row claimed.
     var rowBytes: Int64 = 0
-    /// The errors in the counts of its row, which were corrected before it was removed.
+    /// The errors in the counts of the resource's row, which were corrected before the row was removed.
     var correction = CountCorrection()
 }
 

@@ -167,7 +167,7 @@ struct CatalogUses {
     ///
     /// - Returns: The number of dates that were moved. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {
-        // The order of an encrypted cache contains no dates.
+        // In an encrypted cache, the order does not contain dates.
         guard cipher.isPlain else { return 0 }
         let now = date.microseconds
         // Dates that are less than a minute ahead are not wrong, because uses are recorded at least one microsecond

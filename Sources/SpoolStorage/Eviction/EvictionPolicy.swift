@@ -7,7 +7,7 @@ import Foundation
 public struct EvictionPolicy: Sendable {
     /// A function that creates the strategy of one cache.
     package let makeStrategy: @Sendable () -> any EvictionStrategy
-    /// Whether anything is evicted to free space for new media.
+    /// Whether media is evicted to free space for new media.
     package let makesSpace: Bool
 
     package init(makesSpace: Bool = true, _ makeStrategy: @escaping @Sendable () -> any EvictionStrategy) {

@@ -5,7 +5,7 @@
 /// 2023). The fingerprints of resources that leave the small queue unused are stored as *ghosts*, whose number is at
 /// most that of the resources. A ghost that returns enters the main queue immediately. Uses are counted up to 3, and do
 /// not move a resource. A resource that was not used again is evicted before others if it is so large that it would
-/// displace them. A held resource is in no queue, and is appended when it is released.
+/// displace them. A held resource is not in any queue, and is appended to a queue when it is released.
 struct S3FIFO: Sendable {
     private static let (small, main, large) = (0, 1, 2)
     /// The share of all bytes above which new resources are evicted.

@@ -39,7 +39,7 @@ package final class BlockingExecutor: Sendable {
         self.lanes = Lane.allCases.map { LaneExecutor(lane: $0.rawValue, threads: threads) }
     }
 
-    /// Creates an executor that runs everything on `executor`, for a simulation on one thread.
+    /// Creates an executor that runs all jobs on `executor`, for a simulation on one thread.
     package init(running executor: any TaskExecutor) {
         self.threads = nil
         self.lanes = Lane.allCases.map { _ in executor }
@@ -83,7 +83,8 @@ package final class BlockingExecutor: Sendable {
     @concurrent private func callAsync<R: Sendable, Failure: Error>(
         _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
-        // Without a statement here, Swift 6.3 leaves the switch of threads to the next function, which does not switch.
+        // If there were no statement here, Swift 6.3 would leave the switch of threads to the next function, which does
+        // not switch.
         _ = threadCount
         return try await body()
     }

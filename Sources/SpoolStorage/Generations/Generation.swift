@@ -36,7 +36,7 @@ package final class Generation: Sendable {
     /// The keys of the resources that this version is a variant of, if it was created in this process.
     let variantOf: [CacheKey]
 
-    /// The bytes on disk; `nil` if nothing is stored there.
+    /// The bytes on disk; `nil` if the version is not stored on disk.
     let disk: MediaFile?
     let memory: GenerationMemory
     /// Whether ``GenerationUser/offerEvictable(_:within:of:)`` may return ranges again, because a reader or a transfer
@@ -80,7 +80,7 @@ package final class Generation: Sendable {
 
     // MARK: - Queries
 
-    /// The length, content type, version and fields.
+    /// The description of the version: its length, content type, identity and fields.
     package var description: GenerationDescription { state.withLock { $0.description } }
 
     /// Changes the description, which is then recorded in the background.

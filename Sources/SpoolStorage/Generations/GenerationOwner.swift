@@ -31,7 +31,7 @@ protocol GenerationOwner: AnyObject, Sendable {
         _ count: Int64, rowBytes: Int64, isUrgent: @escaping @Sendable () -> Bool
     ) async -> ReservationResult
 
-    /// Evicts bytes in memory, of any version, that are not near any reader.
+    /// Evicts bytes of all versions from memory if they are not near any reader.
     ///
     /// - Returns: Whether any bytes were evicted.
     func makeMemory(_ count: Int64) -> Bool

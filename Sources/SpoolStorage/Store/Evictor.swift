@@ -191,7 +191,7 @@ struct Evictor: Sendable {
             do {
                 try queue.read()
                 if excess > 0 { _ = try freeUnused(1, upTo: excess, isAhead: true) }
-                // This considers the rows of the remaining media.
+                // The shortage includes the rows of the remaining media.
                 let rowExcess = ledger.shortage(ofRowBytes: rowMargin)
                 guard rowExcess > 0 else { return }
                 _ = try freeUnused(1, upTo: rowExcess, isAhead: true, rowBytes: GenerationDescription.leastRowBytes)

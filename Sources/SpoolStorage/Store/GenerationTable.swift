@@ -276,7 +276,7 @@ struct GenerationTable: Sendable {
     /// Records that this generation is being written to the catalog. It counts as recorded until it is removed from the
     /// catalog.
     ///
-    /// - Returns: `false` if it is not, or is no longer, its key's current generation.
+    /// - Returns: `false` if the generation is not, or is no longer, the current one of its key.
     mutating func beginRecording(_ identifier: GenerationIdentifier) -> Bool {
         guard lives[identifier]?.phase == .current else { return false }
         lives[identifier]?.isRecorded = true

@@ -15,8 +15,8 @@ package struct RekeyingPlan: Hashable, Sendable {
 }
 
 extension Store {
-    /// Changes the key of the closed cache in a directory. Encrypts the cache if it has no key, or decrypts it if the
-    /// new key is `nil`.
+    /// Changes the key of the closed cache in a directory. The method encrypts the cache if it has no key, or decrypts
+    /// the cache if the new key is `nil`.
     ///
     /// - Parameters:
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.

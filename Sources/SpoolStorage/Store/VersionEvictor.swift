@@ -126,8 +126,8 @@ struct VersionEvictor: Sendable {
 
     // MARK: - Open media
 
-    /// Evicts ranges of open versions on disk that are not near any reader. The caller does not have a turn. The method
-    /// blocks.
+    /// Evicts ranges of open versions from disk if they are not near any reader. The caller does not have a turn. The
+    /// method blocks.
     ///
     /// - Parameter queriesAll: Whether to query users again even if none of their readers has moved since the last
     ///   query.
@@ -148,7 +148,7 @@ struct VersionEvictor: Sendable {
         return freed
     }
 
-    /// Evicts ranges of open versions in memory that are not near any reader. The caller does not have a turn.
+    /// Evicts ranges of open versions from memory if they are not near any reader. The caller does not have a turn.
     ///
     /// - Returns: Whether any memory was freed.
     func makeMemory(_ count: Int64) -> Bool {
