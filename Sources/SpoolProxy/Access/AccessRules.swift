@@ -44,7 +44,7 @@ struct AccessRules: Sendable {
     /// rebinding). Therefore, only known names are accepted.
     ///
     /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name. The status is
-    ///   401 without the token, and 403 for a request from a web page that is not allowed.
+    ///   401 if the token is missing, and 403 for a request from a web page that is not allowed.
     func admit(_ head: RequestHead) throws(RequestFailure) -> Admitted {
         try checkHost(head)
         guard let token else {

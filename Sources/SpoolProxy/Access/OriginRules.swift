@@ -112,7 +112,7 @@ final class ChangedHosts: Sendable {
 
     /// Replaces the patterns.
     ///
-    /// - Throws: `RequestFailure` with status 400 if one of them is invalid. In that case, nothing is changed.
+    /// - Throws: `RequestFailure` with status 400 if a pattern is invalid. In that case, nothing is changed.
     func set(_ hosts: [String]) throws(RequestFailure) {
         var patterns: [HostPattern] = []
         for host in hosts {

@@ -14,7 +14,7 @@ struct PrometheusText {
 
     /// Adds a value.
     ///
-    /// - Parameter labels: The escaped labels, in the form `name="value"`. The default is no labels.
+    /// - Parameter labels: The escaped labels, in the form `name="value"`. The default is an empty string.
     mutating func add(_ name: String, _ kind: Kind, _ value: some Numeric, _ labels: String = "") {
         describe(name, kind)
         line(name, labels, "\(value)")

@@ -180,7 +180,7 @@ final class DashboardFeed: Sendable {
     /// Returns a stream of events, which starts with a `hello`.
     ///
     /// If too many streams are open, the oldest stream of the client with the most streams ends. Therefore, a client
-    /// that only opens streams cannot prevent others from using the page.
+    /// that only opens streams cannot prevent other clients from using the page.
     ///
     /// - Parameters:
     ///   - lastID: The identifier of the last event that the page has received, or `nil` if there is none.

@@ -133,7 +133,7 @@ enum ServerSentEvent {
     }
 }
 
-/// The format of all JSON of the live page.
+/// The format of all JSON for the live page.
 enum DashboardJSON {
     /// Returns a value as JSON on one line, with times in UTC with milliseconds.
     static func data(_ value: some Encodable, isPretty: Bool = false) throws -> Data {

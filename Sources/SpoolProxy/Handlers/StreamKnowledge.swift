@@ -15,7 +15,7 @@ final class StreamKnowledge: Sendable {
         var variables = BoundedTable<String, [String: String]>(count: StreamKnowledge.variablesLimit)
         /// The times for which reloads may be held, by the URL of the playlist without delivery directives.
         var reloadHolds = BoundedTable<String, Duration>(count: StreamKnowledge.limit)
-        /// The times for which partial segments may be held, by their URLs.
+        /// The times for which partial segments may be held, by the URL of the segment.
         var partHolds = BoundedTable<String, Duration>(count: StreamKnowledge.limit)
         /// The origins whose manifests refer to an origin, directly or through other manifests.
         var roots = BoundedTable<String, Set<String>>(count: StreamKnowledge.limit)

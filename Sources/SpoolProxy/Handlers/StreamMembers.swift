@@ -13,7 +13,7 @@ final class StreamMembers: Sendable {
     private struct State {
         /// The manifest that was opened first, by the hashes of the URLs that belong to it.
         var manifests: [Int: CacheKey] = [:]
-        /// The same for URLs that templates generate, by the text before the first variable of the template.
+        /// The manifests of the URLs that templates generate, by the text before the first variable of the template.
         var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
         var templateCount = 0
         var templateBytes = 0

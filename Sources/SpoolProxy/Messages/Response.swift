@@ -83,7 +83,7 @@ struct Response: Sendable {
         self.failure = failure
     }
 
-    /// Records the action of the cache, here and in the `Cache-Status` field.
+    /// Records the action of the cache, both as a value and in the `Cache-Status` field.
     mutating func note(_ outcome: CacheStatus.Outcome, by node: String?) {
         if cacheOutcome == nil { otherCaches = head.fields[values: .cacheStatus] }
         cacheOutcome = outcome

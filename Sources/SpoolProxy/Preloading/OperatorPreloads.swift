@@ -77,7 +77,7 @@ package final class OperatorPreloads: Sendable {
 
     /// Removes all resources that a selection includes, and cancels their preloads first.
     ///
-    /// - Returns: The removed resources, the errors of resources that could not be removed, and the sources of the
+    /// - Returns: The removed resources, the errors for resources that could not be removed, and the sources of the
     ///   cancelled preloads.
     /// - Throws: `CacheError` if the catalog can't be read.
     package func purge(
