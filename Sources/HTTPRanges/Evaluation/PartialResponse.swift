@@ -95,7 +95,7 @@ extension PartialResponse {
     ///   - rule: The rule for combining bytes of two responses.
     ///
     /// The less obvious cases:
-    /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise it is rejected
+    /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise, it is rejected
     ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
     ///   range is treated as that range.
     /// - A 200 is stored from byte 0, whatever was requested. So is a 203, which a transforming proxy sends (§15.3.4).

@@ -96,8 +96,8 @@ package struct ContentRange: Sendable, Hashable {
         return rest.isEmpty ? (start, length) : nil
     }
 
-    /// The value of the header, for example `bytes 0-99/1000`. Without a range or length, it is `bytes */*`, which is
-    /// invalid and must not be sent.
+    /// The value of the header, for example `bytes 0-99/1000`. If there is neither a range nor a length, the value is
+    /// `bytes */*`, which is invalid and must not be sent.
     package var text: String {
         let rangeText = range.map { "\($0.lowerBound)-\($0.upperBound - 1)" } ?? "*"
         return "bytes \(rangeText)/\(length.map { "\($0)" } ?? "*")"
