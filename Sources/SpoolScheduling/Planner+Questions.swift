@@ -20,8 +20,8 @@ extension Planner {
 
     // MARK: - Readers
 
-    /// Returns whether all bytes from `start` to `end`, or to the end of the resource if `end` is `nil`, are stored or
-    /// being received by one transfer.
+    /// Returns whether all bytes from `start` to `end` are stored or being received by one transfer. If `end` is `nil`,
+    /// the range extends to the end of the resource.
     package func isProvided(from start: Int64, to end: Int64?) -> Bool {
         let end = min(end ?? .max, length ?? .max)
         guard start < end, let missing = plan.stored.firstMissingRange(in: max(start, 0)..<end) else { return true }

@@ -84,8 +84,8 @@ struct TransferTable {
     /// Records that the origin rejected a request, perhaps because of its size. Returns whether a smaller request is
     /// worth a try.
     ///
-    /// - Parameter areRangesSupported: Whether the origin has sent a part of the resource. Otherwise it may reject all
-    ///   requests, and only a request with an open end is repeated.
+    /// - Parameter areRangesSupported: Whether the origin has sent a part of the resource. Otherwise, the origin may
+    ///   reject all requests, and only a request with an open end is repeated.
     mutating func limitSize(after refused: TransferState, areRangesSupported: Bool) -> Bool {
         if refused.isOpenEnded, !refused.isSequential {
             defer { hasOpenEndLimit = true }
