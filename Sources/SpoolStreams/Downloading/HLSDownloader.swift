@@ -14,8 +14,8 @@ public import Spool
 /// try await download.run { progress in bar.progress = progress.fractionCompleted }
 /// ```
 ///
-/// The header fields of the source, or of its resolver, are sent only to the source's own origin, even if a playlist
-/// refers to other origins. To play the stream from the cache, use a `ProxyServer` from the module `SpoolProxy`.
+/// The header fields of the source, or of its resolver, are sent only to the source's origin, even if a playlist refers
+/// to other origins. To play the stream from the cache, use a `ProxyServer` from the module `SpoolProxy`.
 public struct HLSDownloader: Sendable {
     /// The progress of a download.
     public typealias Progress = StreamProgress
