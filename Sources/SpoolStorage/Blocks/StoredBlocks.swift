@@ -238,7 +238,7 @@ final class StoredBlocks: Sendable {
         return open
     }
 
-    /// Returns the open file if it still reaches the end of `range`. Otherwise discards the missing end, because a
+    /// Returns the open file if it still reaches the end of `range`. Otherwise, discards the missing end, because a
     /// sender that does not examine the bytes would wait for it.
     func openFile(holding range: Range<Int64>) throws -> OpenFile {
         let open = try openFile(for: range)

@@ -232,8 +232,8 @@ extension Database {
 /// A clock that is briefly years ahead therefore does not cause evictions. The same applies to a clock that starts in
 /// 1970 and is corrected later.
 struct AgeStart: Sendable {
-    /// The difference between the wall clock and the elapsed time that counts as a sudden change of the clock, in
-    /// seconds.
+    /// The difference between the wall clock and the elapsed time, in seconds, that a sudden change of the clock
+    /// exceeds.
     private static let tolerance: TimeInterval = 60
 
     /// The times that the catalog stores.

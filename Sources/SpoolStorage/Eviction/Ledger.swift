@@ -128,7 +128,8 @@ extension Int64 {
 
 /// The result of a reservation.
 ///
-/// It is not an optional, because standard libraries before Swift 6 do not support optionals of noncopyable types.
+/// This type is not an optional, because standard libraries before Swift 6 do not support optionals of noncopyable
+/// types.
 enum ReservationResult: ~Copyable, Sendable {
     /// The bytes are reserved.
     case reserved(Reservation)

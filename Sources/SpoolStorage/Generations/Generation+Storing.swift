@@ -71,7 +71,7 @@ extension Generation {
         let part = range.lowerBound..<min(range.upperBound, Block.roundDown(range.lowerBound) + Block.size)
         let needed = memory.missingByteCount(in: part)
         if case .reserved(let reservation) = memory.reserve(needed) { return ReservedSpace(part, .memory, reservation) }
-        // More memory than needed is freed, so that this does not happen for each block.
+        // More memory than needed is freed, so that not every block requires an eviction.
         while isAwaited, owner?.makeMemory(max(needed, 4 * Block.size)) ?? false {
             if case .reserved(let reservation) = memory.reserve(needed) {
                 return ReservedSpace(part, .memory, reservation)

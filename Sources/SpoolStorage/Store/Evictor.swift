@@ -249,7 +249,7 @@ struct Evictor: Sendable {
         if let limit { try await evictExcess(of: limit) }
     }
 
-    /// Evicts media above the capacity in the background, after a corrected count may have shown an excess.
+    /// Evicts media above the capacity in the background, because a corrected count may have shown an excess.
     func enforceCapacity() {
         guard store.directory.access.isWritable, let limit = ledger.limit else { return }
         store.work.start(in: .background) { [weak store] in
