@@ -106,8 +106,8 @@ struct ResponseBuilder: Sendable {
         return response
     }
 
-    /// Returns whether the cache can't use the origin's response, but a client may be able to, such as a compressed
-    /// one.
+    /// Returns whether the cache can't use the origin's response, such as a compressed one, but a client may be able
+    /// to.
     static func isOnlyForClient(_ error: CacheError) -> Bool {
         error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
     }

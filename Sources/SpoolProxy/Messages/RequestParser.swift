@@ -264,8 +264,8 @@ struct RequestParser {
             return .chunked
         }
         guard let text = lengths.first else { return .none }
-        // This is stricter than for the length of a response. If two servers interpret a length differently, they may
-        // find different requests in one connection (RFC 9112 §11.2).
+        // This check is stricter than the one for the length of a response. If two servers interpret a length
+        // differently, they may find different requests in one connection (RFC 9112 §11.2).
         guard lengths.count == 1, !text.isEmpty, text.utf8.count <= 18,
             text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }),
             let length = Int64(text)
