@@ -8,13 +8,13 @@ public import Foundation
 /// This type replaces CoreMedia's `CMTime` for playback. A time is `value / timescale` seconds, or a special value that
 /// ``flags`` specifies. Rounding and epochs are not tracked.
 public struct CMTime: Sendable, Hashable {
-    /// The number of `1 / timescale` seconds.
+    /// The number of units of `1 / timescale` seconds.
     public var value: CMTimeValue
     /// The number of units in one second, which is above 0 for a numeric time.
     public var timescale: CMTimeScale
     /// The kind of value.
     public var flags: CMTimeFlags
-    /// The number of a timeline that restarts at 0. Here, it is always 0.
+    /// The number of a timeline that restarts at 0. Here, the epoch is always 0.
     public var epoch: CMTimeEpoch
 
     /// Creates a time from its four parts without checking them, like the C structure.
@@ -56,7 +56,7 @@ public struct CMTime: Sendable, Hashable {
         return Double(value) / Double(timescale)
     }
 
-    /// Whether this is a valid time, which includes the special values.
+    /// Whether the time is valid. Indefinite and infinite times are also valid.
     public var isValid: Bool { flags.contains(.valid) }
     /// Whether the time is a finite number of seconds.
     public var isNumeric: Bool {
@@ -107,8 +107,8 @@ public struct CMTimeFlags: OptionSet, Sendable, Hashable {
 }
 
 extension CMTime: Comparable {
-    /// Returns whether the left time is earlier than the right one, compared in seconds. Times that are not numeric are
-    /// ordered as in CoreMedia: −∞ first, then numeric times, +∞ and unknown times.
+    /// Returns whether the left time is earlier than the right one, compared in seconds. The order is the same as in
+    /// CoreMedia: −∞, numeric times, +∞, and unknown times.
     public static func < (left: CMTime, right: CMTime) -> Bool {
         left.rank == right.rank ? left.rank == 1 && left.seconds < right.seconds : left.rank < right.rank
     }

@@ -43,9 +43,9 @@ struct TrackValues: Sendable, Equatable {
 /// `@unchecked`: the compiler cannot check a class that may have subclasses. The stored properties never change, except
 /// the weak reference, which is cleared atomically.
 open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sendable {
-    /// The asset, or `nil` after it was released.
+    /// The asset, or `nil` after the asset was released.
     open var asset: AVAsset? { storedAsset }
-    /// The identifier of the track in its asset. It is not 0.
+    /// The identifier of the track in its asset. It is never 0.
     open var trackID: CMPersistentTrackID { values.trackID }
     /// The kind of the track.
     open var mediaType: AVMediaType { values.mediaType }
@@ -61,14 +61,14 @@ open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sen
 }
 
 extension AVPartialAsyncProperty where Root: AVAssetTrack {
-    /// The size of the video in pixels, or zero for other tracks.
+    /// The size of the video in pixels, or zero if the track is not video.
     public static var naturalSize: AVAsyncProperty<Root, CGSize> {
         AVAsyncProperty(.track { CGSize(width: $0.width, height: $0.height) })
     }
     /// The average bit rate, in bits per second, or 0 if it is unknown.
     ///
-    /// If the container provides the bit rates of all tracks except one, that track gets the remaining bit rate of the
-    /// file.
+    /// If the container provides the bit rates of all tracks except one, the remaining bit rate of the file is assigned
+    /// to that track.
     public static var estimatedDataRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.bitsPerSecond }) }
     /// The frame rate, in frames per second. It is 0 for tracks without video, or if the container does not provide it.
     public static var nominalFrameRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.framesPerSecond }) }

@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// A value of any type that an asset or a track has to load.
+/// A property of an asset or a track that is loaded asynchronously, regardless of the type of its value.
 ///
 /// `@unchecked`: the compiler cannot check a class that may have subclasses. This class stores nothing, and its
 /// subclasses are in this module.

@@ -7,8 +7,8 @@ public import Foundation
 ///
 /// Only an ``AVURLAsset`` loads values here: its duration, playability and tracks.
 open class AVAsset: NSObject {
-    /// Cancels the loading of all values of the asset for all observers. As with Apple's class, the loading and the
-    /// requests of the resource loader continue.
+    /// Does nothing here. Apple's method cancels the loading of all values for all observers, while the requests of the
+    /// resource loader continue.
     open func cancelLoading() {}
 
     /// Creates an asset. For subclasses in this module.
@@ -120,7 +120,7 @@ public let AVURLAssetURLRequestAttributionKey = "AVURLAssetURLRequestAttribution
 /// The identifier of the asset's session (`UUID`).
 public let AVURLAssetPrimarySessionIdentifierKey = "AVURLAssetPrimarySessionIdentifierKey"
 
-/// A container format, by its uniform type identifier on Apple's systems.
+/// A container format, identified by its uniform type identifier on Apple's systems.
 public struct AVFileType: RawRepresentable, Sendable, Hashable {
     /// The uniform type identifier, such as `public.mpeg-4`.
     public let rawValue: String

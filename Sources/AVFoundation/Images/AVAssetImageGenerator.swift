@@ -1,8 +1,8 @@
 public import Foundation
 import Synchronization
 
-/// A handler that receives the result for each image: the requested time, the image, its actual time, the result, and
-/// the error.
+/// A handler that is called for each image with the requested time, the image, its actual time, the result, and the
+/// error.
 public typealias AVAssetImageGeneratorCompletionHandler =
     @Sendable (
         CMTime, CGImage?, CMTime, AVAssetImageGenerator.Result, (any Error)?
@@ -11,13 +11,13 @@ public typealias AVAssetImageGeneratorCompletionHandler =
 /// A generator of still images from a video at given times, for example for a preview.
 ///
 /// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
-/// generated one after another, and the media stays open while requests are waiting. Therefore, request several images
-/// concurrently. A changed property applies only to later requests. Handlers are called one at a time, on the
-/// generator's own queue.
+/// generated one after another, and the media stays open while requests are waiting. To open the media only once,
+/// request several images concurrently. A change to a property applies only to later requests. Handlers are called one
+/// at a time, on the generator's own queue.
 ///
 /// Errors are `AVError`s, or the error from the asset's loader:
 ///
-/// - `noImageAtTime`, including times past the end
+/// - `noImageAtTime`, also for times past the end
 /// - `noSourceTrack` for media without video
 /// - `decodeFailed`
 /// - `operationNotSupportedForAsset` for media that is not seekable
@@ -47,14 +47,14 @@ open class AVAssetImageGenerator: NSObject {
         super.init()
     }
 
-    /// The maximum size of images, in pixels. A side of 0, the default, is not limited. Images are never enlarged, and
-    /// retain their aspect ratio.
+    /// The maximum size of images, in pixels. A width or height of 0, the default, is not limited. Images are never
+    /// enlarged, and retain their aspect ratio.
     open var maximumSize: CGSize {
         get { settings.withLock { $0.maximumSize } }
         set { settings.withLock { $0.maximumSize = newValue } }
     }
 
-    /// The time by which an image may precede the requested time. By default, it is not limited.
+    /// The maximum time by which an image may precede the requested time. By default, there is no limit.
     ///
     /// If this and ``requestedTimeToleranceAfter`` are zero, the result is the image shown at the requested time. This
     /// may require more decoding.
@@ -63,7 +63,7 @@ open class AVAssetImageGenerator: NSObject {
         set { settings.withLock { $0.toleranceBefore = newValue } }
     }
 
-    /// The time by which an image may follow the requested time. By default, it is not limited.
+    /// The maximum time by which an image may follow the requested time. By default, there is no limit.
     open var requestedTimeToleranceAfter: CMTime {
         get { settings.withLock { $0.toleranceAfter } }
         set { settings.withLock { $0.toleranceAfter = newValue } }
@@ -121,7 +121,7 @@ open class AVAssetImageGenerator: NSObject {
         return generated.image
     }
 
-    /// Generates an image, and passes it to the handler with its actual time, or passes the error.
+    /// Generates an image, and passes the image and its actual time, or the error, to the handler.
     open func generateCGImageAsynchronously(
         for requestedTime: CMTime,
         completionHandler handler: @escaping @Sendable (CGImage?, CMTime, (any Error)?) -> Void
@@ -136,7 +136,7 @@ open class AVAssetImageGenerator: NSObject {
         ])
     }
 
-    /// Generates an image for each time in the `NSValue`s, and calls the handler once for each.
+    /// Generates an image for each time in the `NSValue`s, and calls the handler once for each time.
     open func generateCGImagesAsynchronously(
         forTimes requestedTimes: [NSValue], completionHandler handler: @escaping AVAssetImageGeneratorCompletionHandler
     ) {
@@ -160,7 +160,7 @@ open class AVAssetImageGenerator: NSObject {
         ImageRequest(time, currentSettings, handler)
     }
 
-    /// Returns a request with the app's handler, which may block.
+    /// Returns a request that calls the app's handler on the handlers' own queue, because the handler may block.
     private func handled(_ time: CMTime, _ handler: @escaping ImageRequest.Handler) -> ImageRequest {
         request(time) { [handlers] result in handlers.async { handler(result) } }
     }

@@ -34,20 +34,20 @@ public final class CGImage: Sendable {
 
 /// A provider of the bytes of an image.
 public final class CGDataProvider: Sendable {
-    /// All bytes.
+    /// All bytes of the image.
     public let data: Data?
 
     init(_ data: Data) { self.data = data }
 }
 
-/// The layout of a pixel, with CoreGraphics' numbers.
+/// The layout of a pixel, with CoreGraphics' raw values.
 ///
 /// The lowest five bits specify the position of the alpha component. The value 6 means no alpha, with an unused first
 /// byte.
 public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
-    /// CoreGraphics' number.
+    /// CoreGraphics' raw value for the layout.
     public let rawValue: UInt32
-    /// Creates a layout from CoreGraphics' number.
+    /// Creates a layout from CoreGraphics' raw value.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// Pixels of 32 bits, with the lowest byte first.
@@ -59,7 +59,7 @@ public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
 extension Picture {
     /// Returns the image, scaled down to fit in a box if it is larger.
     ///
-    /// A side that is not a positive number does not limit the image.
+    /// A side of the box that is below 1 or not a number does not limit the image.
     func scaled(toFit box: CGSize) -> Picture {
         func ratio(_ bound: Double, _ side: Int) -> Double { bound >= 1 ? min(bound / Double(side), 1) : 1 }
         func side(_ bound: Double, _ side: Int, _ scale: Double) -> Int {

@@ -102,8 +102,8 @@ final class ImageReader {
 ///
 /// This type only makes decisions. A seek to a key frame is fastest and suffices within the tolerances. An exact seek
 /// decodes from the key frame before the time, and shows the first image that starts at the time or later. The image
-/// shown at the time may then be the previous one. Without an index, an exact seek may end too late. In that case, it
-/// is sent again with an earlier start for the demuxer. Times are in seconds.
+/// shown at the time may then be the previous one. Without an index, an exact seek may end too late. In that case, the
+/// seek is repeated, and the demuxer starts earlier. Times are in seconds.
 struct ImageSearch: Sendable, Equatable {
     /// The next seek.
     enum Step: Sendable, Equatable {
@@ -139,7 +139,7 @@ struct ImageSearch: Sendable, Equatable {
     /// Creates a search.
     ///
     /// - Parameters:
-    ///   - time: The requested time. If it is not finite, there is no image.
+    ///   - time: The requested time. If it is not finite, the result is `nil`.
     ///   - before: The time by which the image may precede `time`. A negative value or NaN is treated as 0.
     ///   - after: The time by which the image may follow `time`.
     ///   - duration: The duration of the media, if known.
@@ -167,7 +167,8 @@ struct ImageSearch: Sendable, Equatable {
         case .exact:
             if isWithinTolerances(begin) { return .take }
             if begin < time {
-                // This is the last image. It is assumed to be shown for at most 1.5 times the duration of other images.
+                // This is the last image. It is assumed to be shown for at most 1.5 times the average duration of an
+                // image.
                 let shown = (found.pictureDuration ?? 1) * 1.5
                 return time - begin < shown ? .take : .fail(.noImageAtTime)
             }

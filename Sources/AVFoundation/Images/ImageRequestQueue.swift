@@ -5,7 +5,7 @@ import Synchronization
 /// The queue of a generator's image requests, which one libmpv handle serves one after another. The handle is closed
 /// when the queue is empty.
 ///
-/// It runs on its own dispatch queue, so that a thread of Swift's pool may wait for an image.
+/// Images are generated on a separate dispatch queue, so that a thread of Swift's pool may wait for an image.
 final class ImageRequestQueue: Sendable {
     let asset: AVURLAsset?
     private let state = Mutex(State())
@@ -83,7 +83,7 @@ final class ImageRequestQueue: Sendable {
         while true {
             if let request = takeNext() {
                 let result = await image(for: request, by: &reader)
-                // After any error, the next image gets a new handle.
+                // After any error, the next image is generated with a new handle.
                 if case .failure = result { await close(&reader) }
                 let isWanted = state.withLock { state in
                     defer { state.current = nil }
@@ -169,14 +169,14 @@ private final class ImageExecutor: TaskExecutor {
 
 /// A request for an image, with the settings that the generator had when the request was created.
 ///
-/// ``ImageRequestQueue`` calls its handler once.
+/// ``ImageRequestQueue`` calls the handler once.
 final class ImageRequest: Sendable {
     typealias Handler = @Sendable (Result<GeneratedImage, any Error>) -> Void
 
     struct Settings: Sendable {
         /// The maximum size, in pixels. A side of 0 is not limited.
         var maximumSize = CGSize.zero
-        /// The times by which the image may precede and follow the requested time.
+        /// The maximum times by which the image may precede and follow the requested time.
         var toleranceBefore = CMTime.positiveInfinity
         var toleranceAfter = CMTime.positiveInfinity
         var isRotated = false

@@ -122,11 +122,11 @@ extension AVAssetResourceLoader {
             case data
         }
 
-        /// The number of the request within its asset, from 0, in the order of the requests.
+        /// The number of the request within its asset, counted from 0 in the order of the requests.
         package let id: Int
         /// The kind of request.
         package let kind: Kind
-        /// The first requested byte.
+        /// The offset of the first requested byte.
         package let offset: Int64
         /// The number of requested bytes, or `nil` if the player did not know the length of the resource.
         package let length: Int64?
@@ -173,7 +173,7 @@ extension AVAssetResourceLoader {
         package let kind: Kind
         /// The ``LoggedRequest/id`` of the request.
         package let requestID: Int
-        /// The current offset of the request at that time.
+        /// The current offset of the request at the time of the violation.
         package let offset: Int64
 
         /// One line for the failure message of a test.

@@ -4,10 +4,10 @@ public import Foundation
 public import FoundationNetworking
 #endif
 
-/// A request from the player for information about a resource, for bytes of it, or for both.
+/// A request from the player for information about a resource, for its bytes, or for both.
 ///
 /// Only a resource loader creates requests. Two requests are equal only if they are the same object, so a request can
-/// be a dictionary key. A delegate that accepts a request must finish it once, unless it is cancelled before.
+/// be a dictionary key. A delegate that accepts a request must finish it once, unless the request is cancelled first.
 open class AVAssetResourceLoadingRequest: NSObject {
     /// A request that contains the URL of the resource. Its header fields have no meaning.
     public let request: URLRequest
@@ -45,8 +45,8 @@ open class AVAssetResourceLoadingRequest: NSObject {
     /// Whether the player has cancelled the request. It becomes `true` just before the delegate is notified.
     open var isCancelled: Bool { record.phase == .cancelled }
 
-    /// Finishes the request after all bytes have been delivered. If there were fewer bytes than requested, the player
-    /// assumes that the resource ends there.
+    /// Finishes the request after all bytes have been delivered. If fewer bytes than requested were delivered, the
+    /// player assumes that the resource ends after them.
     open func finishLoading() {
         // Redirects are not followed here, so the error contains the target.
         let error = redirect.map { redirect in
@@ -84,10 +84,10 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
     /// The playable types, or `nil` for no restriction.
     public let allowedContentTypes: [String]?
 
-    /// The length of the resource in bytes. 0 or less means unknown.
+    /// The length of the resource in bytes. A value of 0 or less means that the length is unknown.
     ///
-    /// Apple's AVFoundation fails such an item (−11829, −11849). Here, the item plays, so that sources without a length
-    /// can be tested.
+    /// If the length is unknown, Apple's AVFoundation fails the item (−11829, −11849). Here, the item plays, so that
+    /// sources without a length can be tested.
     open var contentLength: Int64 = 0 {
         didSet { record.informationFilledIn() }
     }
@@ -130,7 +130,7 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
         super.init()
     }
 
-    /// The first requested byte.
+    /// The offset of the first requested byte.
     open var requestedOffset: Int64 { record.requestedOffset }
 
     /// The number of requested bytes, or `Int.max` if the player does not know the length of the resource.
@@ -148,7 +148,7 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
     /// ``ResourceLoaderDriver``.
     open var currentOffset: Int64 { record.currentOffset }
 
-    /// Delivers the next bytes. The method may be called several times, from any thread, but only one call at a time.
+    /// Delivers the next bytes. The method may be called several times, and from any thread, but not concurrently.
     ///
     /// The data may be retained for a long time, so do not modify its storage afterwards.
     open func respond(with data: Data) {

@@ -3,7 +3,7 @@
 
 public import Foundation
 
-/// An error that states why media cannot be played, with a code of Apple's AVFoundation.
+/// An error that states why media cannot be played, with a code from Apple's AVFoundation.
 public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
     /// The codes that are used here, with Apple's numbers.
     public enum Code: Int, Sendable, Hashable, CaseIterable {

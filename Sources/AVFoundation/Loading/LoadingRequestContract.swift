@@ -8,16 +8,16 @@ import Foundation
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
 struct LoadingRequestContract: Sendable, Equatable {
     enum Phase: Sendable, Equatable {
-        /// Created, but not passed to the delegate. Exits: open, cancelled, finished (not accepted).
+        /// The request was created, but not passed to the delegate. Exits: open, cancelled, finished (not accepted).
         case made
-        /// The delegate is serving it. Exits: finished, cancelled, abandoned.
+        /// The delegate is serving the request. Exits: finished, cancelled, abandoned.
         case open
-        /// The delegate finished it. No exit.
+        /// The delegate finished the request. No exit.
         case finished
-        /// The player cancelled it and notifies the delegate. No exit.
+        /// The player cancelled the request and notifies the delegate. No exit.
         case cancelled
-        /// The player abandoned it without cancelling it, as a queue player does. Later bytes are discarded. Exit:
-        /// cancelled.
+        /// The player abandoned the request without cancelling it, as a queue player does. Later bytes are discarded.
+        /// Exit: cancelled.
         case abandoned
     }
 
@@ -30,7 +30,7 @@ struct LoadingRequestContract: Sendable, Equatable {
 
     /// The result of checking a finish.
     struct Finish: Sendable, Equatable {
-        /// Whether this finished the request. It is `false` if the request was already finished.
+        /// Whether this call finished the request. It is `false` if the request was already finished.
         var isFirst: Bool
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
@@ -126,7 +126,8 @@ struct LoadingRequestContract: Sendable, Equatable {
         if phase == .open || phase == .made { phase = .abandoned }
     }
 
-    /// Handles the release of the last reference. Returns `true` if the player would wait forever.
+    /// Handles the release of the delegate's last reference to the request. Returns `true` if the player would wait
+    /// forever.
     mutating func release() -> Bool {
         guard phase == .open else { return false }
         phase = .finished
@@ -140,6 +141,6 @@ enum LoadingRequestEvent: Sendable {
     case data(Data)
     /// The end of the request, with the content information if it was requested.
     case finished(ContentInformation?)
-    /// The error after which no bytes follow. It is not sent after a cancellation.
+    /// The error that ended the request. This event is not sent after a cancellation.
     case failed(any Error)
 }

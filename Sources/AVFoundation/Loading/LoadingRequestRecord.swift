@@ -4,8 +4,8 @@ import Synchronization
 
 /// The player's side of one loading request. It creates the request, cancels it, and receives its events.
 ///
-/// The delegate's side is ``AVAssetResourceLoadingRequest``. This object does not retain it, because the delegate must.
-/// ``LoadingRequestContract`` makes the decisions, and the loader contains the log.
+/// The delegate's side is ``AVAssetResourceLoadingRequest``. This object does not retain the delegate's request,
+/// because the delegate must do that. ``LoadingRequestContract`` makes the decisions, and the loader contains the log.
 final class LoadingRequestRecord: Sendable {
     let core: ResourceLoaderCore
     let url: URL
@@ -20,7 +20,7 @@ final class LoadingRequestRecord: Sendable {
 
     private struct State {
         var contract: LoadingRequestContract
-        /// The number in the log, set when the request is passed to the delegate.
+        /// The number of the request in the log, set when the request is passed to the delegate.
         var logID: Int?
         /// The delegate's request. It is in a box, because it belongs to the delegate's side and is only forwarded
         /// here.
@@ -152,7 +152,7 @@ final class LoadingRequestRecord: Sendable {
         }
     }
 
-    /// Handles the release of the delegate's last reference.
+    /// Handles the release of the delegate's last reference to the request.
     func released() {
         let (isLost, offset) = state.withLock { ($0.contract.release(), $0.contract.currentOffset) }
         guard isLost else { return }

@@ -155,14 +155,16 @@ struct LoadingPolicy: Sendable, Equatable {
     var cancelAbove: Int64 = 1 << 20
     /// The number of bytes ahead of the player below which a request is sent.
     var requestBelow: Int64 = 256 << 10
-    /// The number of seconds ahead at which a request is cancelled. A new request is sent at a quarter of this number.
+    /// The number of seconds of buffered media at which a request is cancelled. A new request is sent when a quarter of
+    /// this amount is left.
     ///
-    /// The setting applies once the bit rate of the media is known, and results in 512 KiB to 8 MiB. If `nil`, the
-    /// limits in bytes above apply.
+    /// The setting applies once the bit rate of the media is known, and results in a limit from 512 KiB to 8 MiB. If
+    /// `nil`, the limits in bytes above apply.
     var secondsAhead: Double? = 30
     /// The number of bytes to buffer behind the player, for the short seeks of demuxers.
     var keepBehind: Int64 = 256 << 10
-    /// Whether a seek sends the new request before cancelling the previous one. Both orders occur with Apple's player.
+    /// Whether the player sends the request for a seek before it cancels the previous request. Both orders occur with
+    /// Apple's player.
     var requestsBeforeCancelling = false
     /// The number of bytes to load for a queue's next item while another item plays.
     var prebufferLength: Int64 = 256 << 10

@@ -10,7 +10,7 @@ public enum AVKeyValueStatus: Int, Sendable {
     case loaded = 2
     /// The value cannot be loaded.
     case failed = 3
-    /// Loading was cancelled. It is never reported here.
+    /// Loading was cancelled. This status is never reported here.
     case cancelled = 4
 }
 

@@ -82,7 +82,7 @@ extension AVPlayer {
             hasEndedBeforeSeek = false
             if !completed { itemEnded(item) }
         case .ended:
-            // The end is ignored if a seek away from it is in progress.
+            // During a seek, the end is only recorded, because the seek may leave the end.
             if seeks.isEmpty { itemEnded(item) } else { hasEndedBeforeSeek = true }
         case .pausedInWindow(let isPaused):
             wantedInWindow(isPaused ? 0 : defaultRate)

@@ -9,8 +9,8 @@ public import Foundation
 /// The whole class is isolated to the main actor. Apple's SDK allows calls to some methods from any thread. This class
 /// is stricter, so code that compiles with it also compiles with Apple's.
 ///
-/// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, they end
-/// with their asset.
+/// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, they end when
+/// their asset is released.
 @preconcurrency @MainActor open class AVPlayer: NSObject {
     /// Whether a player can play.
     public enum Status: Int, Sendable {
@@ -81,8 +81,8 @@ public import Foundation
     }
     /// The value of ``headless`` in a new player. Linux only.
     ///
-    /// The default comes from the environment variable `AVPLAYER_HEADLESS` (a speed, or `untimed`). It is `nil` without
-    /// the variable.
+    /// The default comes from the environment variable `AVPLAYER_HEADLESS` (a speed, or `untimed`). It is `nil` if the
+    /// variable is not set.
     package static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
 
     private var ownHeadless: HeadlessMode??
@@ -125,7 +125,8 @@ public import Foundation
     /// The error of the player. It is always `nil` here, because items fail instead.
     open var error: (any Error)? { nil }
 
-    /// The playback rate. 0 is paused, and 1 is normal. Negative rates play forward here.
+    /// The playback rate. A rate of 0 means paused, and 1 is the normal speed. With a negative rate, media plays
+    /// forward here.
     open var rate: Float {
         get { wantedRate }
         set { changeRate(to: newValue, reason: .setRateCalled) }
@@ -178,10 +179,11 @@ public import Foundation
         return currentItem == nil ? .noItemToPlay : .toMinimizeStalls
     }
 
-    /// Returns the current time of the item, or 0 without an item.
+    /// Returns the current time of the item, or 0 if there is no item.
     open func currentTime() -> CMTime { currentItem?.currentTime() ?? .zero }
 
-    /// Replaces the current item, or removes it. Loading requests of the previous item are not cancelled.
+    /// Replaces the current item, or removes it if `item` is `nil`. Loading requests of the previous item are not
+    /// cancelled.
     open func replaceCurrentItem(with item: AVPlayerItem?) {
         guard item !== currentItem else { return }
         setCurrent(item)

@@ -104,7 +104,8 @@ public import Foundation
         set { state.usesNetworkWhilePaused = newValue }
     }
 
-    /// The number of seconds to load ahead. With 0, the player chooses. It is applied when a player receives the item.
+    /// The number of seconds to load ahead. If it is 0, the player chooses. The value is applied when a player receives
+    /// the item.
     nonisolated open var preferredForwardBufferDuration: TimeInterval {
         get { state.forwardBufferDuration }
         set { state.forwardBufferDuration = newValue }
@@ -113,7 +114,8 @@ public import Foundation
 
 // This is an extension because of the problem that the comment on `AVPlayer.seeks` describes.
 extension AVPlayerItem {
-    /// Seeks to a time. The handler receives whether the seek finished. See ``AVPlayer/seek(to:completionHandler:)``.
+    /// Seeks to a time. The handler's argument is `true` if the seek finished. See
+    /// ``AVPlayer/seek(to:completionHandler:)``.
     public func seek(to time: CMTime, completionHandler: (@Sendable (Bool) -> Void)? = nil) {
         guard let player, player.currentItem === self else {
             completionHandler?(false)

@@ -1,7 +1,7 @@
 /// A player that plays items one after another.
 ///
 /// The next item is loaded shortly before the current one ends. A played or skipped item leaves the queue. As with
-/// Apple's class, its loading requests are not cancelled, and the delegate must detect this.
+/// Apple's class, its loading requests are not cancelled, so the delegate must detect the removal itself.
 @preconcurrency @MainActor open class AVQueuePlayer: AVPlayer {
     private var waiting: [AVPlayerItem] = []
 
@@ -10,7 +10,7 @@
         super.init()
     }
 
-    /// Creates a queue with the item, if there is one.
+    /// Creates a queue with the item, or an empty queue if `item` is `nil`.
     public override init(playerItem item: AVPlayerItem?) {
         super.init(playerItem: item)
     }
@@ -27,7 +27,7 @@
     /// Returns the current item and the waiting ones, in order.
     open func items() -> [AVPlayerItem] { (currentItem.map { [$0] } ?? []) + waiting }
 
-    /// Advances to the next item, or removes the last one.
+    /// Advances to the next item. If the current item is the last one, removes it.
     open func advanceToNextItem() {
         setCurrent(waiting.isEmpty ? nil : waiting.removeFirst())
     }

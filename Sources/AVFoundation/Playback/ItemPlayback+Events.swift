@@ -112,7 +112,8 @@ extension ItemPlayback {
             !isRunning && !isHalted && handle.flag("eof-reached") != true
             && (stream?.isReadWaiting ?? (handle.flag("paused-for-cache") == true))
         let isPlaying = state.withLock { state in
-            // An item without media stays starved until it plays again, even if bytes are received in the meantime.
+            // An item that has run out of media stays starved until it plays again, even if bytes are received in the
+            // meantime.
             if state.isPlaying || isRunning { item.isStarved = isStarved }
             return state.isPlaying
         }
@@ -156,7 +157,7 @@ extension ItemPlayback {
         if let seconds = position(of: handle) ?? state.withLock({ $0.seekTarget }) { timePassed(to: seconds) }
         loaded(until: handle.number("demuxer-cache-time"))
         send.yield(.seekFinished(id: id, completed: true))
-        // This was a seek to the end or beyond. Its `eof-reached` was reported during the seek.
+        // This was a seek to the end or beyond. libmpv reported `eof-reached` during the seek.
         if isAtEnd { reachedEnd(of: handle) }
     }
 
@@ -193,8 +194,8 @@ extension ItemPlayback {
         if isTheirs { send.yield(.pausedInWindow(isPaused)) }
     }
 
-    /// Returns whether the bytes end before the end of the media. This is the case if fewer bytes than the length were
-    /// received, or if the file's index lists more media.
+    /// Returns whether the bytes end before the end of the media. This is the case if the received bytes are fewer than
+    /// the stated length, or if the file's index lists more media.
     ///
     /// The duration of a file without an index is only an estimate.
     private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
@@ -228,8 +229,8 @@ extension ItemPlayback {
 
     /// Returns the current position, in seconds, or `nil` if libmpv found no media after a seek.
     ///
-    /// In that case, libmpv moves to the duration and reports it as its position. It has not played audio since the
-    /// seek.
+    /// In that case, libmpv moves to the end, and reports the duration as its position. Media with audio is recognized,
+    /// because no audio was played since the seek.
     private func position(of handle: MPVHandle) -> Double? {
         guard let seconds = handle.number("time-pos") else { return nil }
         let hasSound = handle.number("current-tracks/audio/id") != nil
@@ -243,7 +244,7 @@ extension ItemPlayback {
         send.yield(.time(max(0, seconds)))
     }
 
-    /// Sends a seek again if its demuxer is stuck.
+    /// Sends a seek again if the demuxer is stuck.
     ///
     /// A read that started just before the seek reached the demuxer may have blocked after the interrupted one.
     private func nudgeSeek() {

@@ -97,7 +97,8 @@ final class ItemPlayback: Sendable {
         // The change is recorded and sent under one lock. Otherwise, a change that is reported in between would be
         // treated as the user's.
         set(speed + [("pause", isPlaying ? "no" : "yes")]) { [item] state in
-            // Playback at the end reports the end again, so that no caller waits for a player without data.
+            // If playback starts at the end, the end is reported again, so that no caller waits for a player without
+            // data.
             if isPlaying, !state.isPlaying { state.isAtEnd = false }
             state.isPlaying = isPlaying
             if isStarved { item.isStarved = true }
@@ -115,7 +116,7 @@ final class ItemPlayback: Sendable {
         seek(["seek", String(max(0, seconds)), "absolute+exact"], target: max(0, seconds), id: id)
     }
 
-    /// Seeks with a command of libmpv.
+    /// Seeks with a libmpv command.
     func seek(_ command: [String], target: Double? = nil, id: UInt64) {
         let outcome = state.withLock { state -> (replaced: UInt64?, refused: Bool) in
             guard let handle = state.handle, !state.isShutDown, state.isSeekable else { return (nil, true) }
@@ -133,7 +134,7 @@ final class ItemPlayback: Sendable {
         if outcome.refused { send.yield(.seekFinished(id: id, completed: false)) }
     }
 
-    /// Requests the shown image. A `picture` event follows.
+    /// Requests the image that is currently shown. A `picture` event follows.
     func takePicture() {
         call { $0.command(["screenshot-raw", "video"], id: MPVEvent.pictureReply) }
     }
@@ -170,7 +171,7 @@ final class ItemPlayback: Sendable {
 /// A tracker of a player's current seek, from the command to the end of the seek. This type only makes decisions.
 ///
 /// libmpv replies to a seek command when it is queued. It then reports the seek of the demuxer, and then the restart of
-/// playback. A later seek replaces an earlier one, which is then not finished.
+/// playback. A later seek replaces an earlier one, which then never finishes.
 struct SeekTracker: Sendable, Equatable {
     private enum Stage: Sendable, Equatable {
         case sent

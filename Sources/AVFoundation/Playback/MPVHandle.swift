@@ -1,6 +1,6 @@
 import CMPV
 
-/// A libmpv client handle, with the required operations: options, asynchronous commands, and events.
+/// A libmpv client handle, with the operations that playback needs: options, asynchronous commands, and events.
 ///
 /// Copies refer to the same handle. libmpv allows concurrent calls from several threads. There are two exceptions: only
 /// one thread may call ``nextEvent(timeout:)``, and no calls may follow ``destroy()``. ``ItemPlayback`` ensures both.
@@ -152,7 +152,7 @@ enum MPVEvent: Sendable, Equatable {
     case reply(id: UInt64, error: Int32)
     /// The requested image, or `nil` if there is none.
     case picture(Picture?)
-    /// A property has its new value.
+    /// A change to a property has taken effect.
     case propertySet
     case number(name: String, value: Double?)
     case flag(name: String, value: Bool)

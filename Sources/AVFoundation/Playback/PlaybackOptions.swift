@@ -53,7 +53,7 @@ struct PlaybackOptions: Sendable, Equatable {
         if let headless {
             options += [("vo", "null"), ("ao", "null"), ("audio-pitch-correction", "no")]
             options += [("input-default-bindings", "no"), ("osc", "no")]
-            // The audio buffer is measured in media time: 0.2 s would be 20 s of media at a speed of 100.
+            // A high speed shortens the audio buffer, because 0.2 s of output would be 20 s of media at a speed of 100.
             let buffer = String(max(0.2 / max(headless.speed ?? 1, 1), 0.01))
             options += [("audio-buffer", buffer), ("ao-null-buffer", buffer), ("ao-null-outburst", "256")]
             if headless.speed == nil { options += [("ao-null-untimed", "yes"), ("untimed", "yes")] }
@@ -133,7 +133,7 @@ private enum MediaFormats {
             "format_whitelist=[\(formats.joined(separator: ","))]",
         ]
         return [
-            // libmpv's own demuxers are those for playlists, edit lists, cue sheets, archives and Matroska.
+            // libmpv's own demuxers are not used. They read playlists, edit lists, cue sheets, archives and Matroska.
             ("demuxer", "lavf"), ("demuxer-lavf-o", (demuxer + segments + lists).joined(separator: ",")),
             // HLS segments are also references.
             ("access-references", mayReachNetwork ? "yes" : "no"), ("ordered-chapters", "no"),

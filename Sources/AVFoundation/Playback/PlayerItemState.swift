@@ -18,8 +18,8 @@ final class PlayerItemState: Sendable {
         var usesNetworkWhilePaused = false
     }
 
-    /// The libmpv handles that play the item. There is at most one, and briefly two when the item moves to another
-    /// player.
+    /// The libmpv handles that play the item. There is usually at most one, but briefly two when the item moves to
+    /// another player.
     let playbacks = OpenHandleCounter()
     private let values = Mutex(Values())
 

@@ -162,7 +162,7 @@ struct ConcurrentPattern: RequestPattern {
         if informationTokens.remove(token) == nil {
             guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }
             stretches[index].isOpen = false
-            // A useless request may fail.
+            // The failure of a useless request has no effect.
             guard stretches[index].cancelAt == nil else { return [] }
         }
         hasFailed = true

@@ -196,7 +196,7 @@ final class MediaStream: Sendable {
         }
     }
 
-    /// Fails a request that receives no bytes before the timeout, like a player.
+    /// Fails a request that receives no bytes before the timeout, as a player does.
     private func watch(_ record: LoadingRequestRecord, token: Int, delivered: Int64, timeout: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self, weak record] in
             guard let self, let record, record.phase == .made || record.phase == .open else { return }

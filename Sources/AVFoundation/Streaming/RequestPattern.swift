@@ -23,7 +23,8 @@ protocol RequestPattern: Sendable {
     mutating func open() -> [Action]
     /// Returns whether the information is available: `.bytes` with empty data if it is.
     mutating func opening() -> ReadResult
-    /// Handles the end of the demuxer, which no longer needs bytes. As with Apple's player, requests are not cancelled.
+    /// Handles the closing of the demuxer, which no longer needs bytes. As with Apple's player, requests are not
+    /// cancelled.
     mutating func close() -> [Action]
     /// Loads the start before the first read.
     mutating func prebuffer() -> [Action]

@@ -9,8 +9,8 @@ extension AVPlayerItem {
 }
 
 extension AVAssetResourceLoader {
-    /// Whether a seek sends the new request before it cancels the previous one. Both orders occur with Apple's player.
-    /// The setting applies to later items. Linux only, for tests.
+    /// Whether the player sends the request for a seek before it cancels the previous request. Both orders occur with
+    /// Apple's player. The setting applies to later items. Linux only, for tests.
     package var requestsBeforeCancelling: Bool {
         get { core.policy.requestsBeforeCancelling }
         set { core.policy.requestsBeforeCancelling = newValue }
@@ -27,7 +27,7 @@ extension AVAssetResourceLoader {
     /// The pattern in which a player requests the asset's bytes. The setting applies to later items. Linux only, for
     /// tests.
     package enum PlayerPattern: String, Sendable, CaseIterable {
-        /// One request at a time, cancelled in time, as AVPlayer does for audio.
+        /// One request at a time, which is cancelled in time, as AVPlayer does for audio.
         case friendly
         /// Concurrent requests, late cancellations, timeouts, and no stall notification: the most inconvenient behavior
         /// that the documentation allows.
