@@ -17,8 +17,8 @@ public import Spool
 /// `AVURLAssetOverrideMIMETypeKey`, such as `application/vnd.apple.mpegurl`, determines whether a URL is HLS. Without a
 /// value, the URL's extension (`.m3u8`, `.m3u`) determines it.
 ///
-/// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. The player is
-/// then redirected to the server's URL for a playlist, if there is a server. Otherwise, it is redirected to
+/// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. For a playlist,
+/// the player is then redirected to the server's URL if there is a server. Otherwise, it is redirected to
 /// ``originalURL``, or to the resolver's URL, without the header fields of the `MediaSource`.
 ///
 /// On Apple platforms, the player is also redirected to ``originalURL`` if the transport can't load the media. For
@@ -61,11 +61,11 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// Creates an asset for a source that may resolve its URL or credentials when they are needed.
     ///
     /// - Parameters:
-    ///   - source: The source of the bytes. With a resolver, the media is cached regardless of the scheme of the
+    ///   - source: The source of the bytes. If it has a resolver, the media is cached regardless of the scheme of the
     ///     source's `url`.
     ///   - cache: The cache.
-    ///   - server: The server for HLS with the same cache: a `ProxyServer` from `SpoolProxy`. Without a running server,
-    ///     HLS plays directly, uncached.
+    ///   - server: The server for HLS, a `ProxyServer` from `SpoolProxy` that uses the same cache. Without a running
+    ///     server, HLS plays directly, uncached.
     ///   - options: `AVURLAsset…Key` options. HTTP options (cookies, cellular access) have no effect on cached media,
     ///     because the cache's transport sends the requests. `AVURLAssetOverrideMIMETypeKey` takes precedence over the
     ///     origin's media type and the first bytes.
@@ -132,7 +132,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     public convenience init(url: URL) { self.init(url: url, options: nil) }
 
     deinit {
-        // The player may still hold requests. Their readers end now, even if another object retains the loader.
+        // The player may still retain requests. Their readers end now, even if another object retains the loader.
         loader?.suspend()
     }
 
@@ -147,8 +147,8 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
     /// Returns whether media at this URL can be cached: `http` or `https`, and not a playlist.
     public static func canCache(_ url: URL) -> Bool { CachingURL.canBeCached(url) }
 
-    /// Returns whether media from this source can be cached. With a resolver, the URL may have any scheme, but not the
-    /// extension of a playlist.
+    /// Returns whether media from this source can be cached. If the source has a resolver, the URL may have any scheme,
+    /// but not the extension of a playlist.
     public static func canCache(_ source: MediaSource) -> Bool { CachingURL.caching(source) != nil }
 
     /// Returns the URL that makes a player use a resource loader, or `nil` for media that plays directly.

@@ -18,8 +18,8 @@ enum CachingURL {
         return URL(string: prefix + url.absoluteString)
     }
 
-    /// Returns the URL for a source, or `nil` if the source plays directly. With a resolver, its URL may have any
-    /// scheme.
+    /// Returns the URL for a source, or `nil` if the source plays directly. The URL of a source with a resolver may
+    /// have any scheme.
     static func caching(_ source: MediaSource) -> URL? {
         guard source.isResolved, source.url.scheme != nil, !isOurs(source.url), !isPlaylist(source.url) else {
             return caching(source.url)

@@ -40,7 +40,7 @@ extension ResourceDescription {
         mustPlayDirectly =
             isPlaylist || information.length == nil && directLoading == .redirect
         types = UniformType.candidates(contentType: declared, pathExtension: media.source.url.pathExtension)
-        // The app's media type is not checked.
+        // A media type from the app is not compared with the first bytes.
         guard !mustPlayDirectly, contentType == nil || types.isEmpty else { return }
         do {
             let bytes = if let start { start } else { try await Self.storedStart(of: media, isNeeded: types.isEmpty) }

@@ -32,7 +32,7 @@ enum UniformType {
     /// Returns the types in order of reliability.
     ///
     /// The container that the first bytes indicate precedes the declared type. If one demuxer reads both, the declared
-    /// type is more specific.
+    /// type comes first, because it is more specific.
     static func ordered(declared: [String], found: String?) -> [String] {
         guard let found else { return declared }
         let agreeing = declared.filter { type in
@@ -170,8 +170,8 @@ extension UniformType {
 
     /// Returns the type that the first bytes of a file indicate, or `nil` if it is not a common container.
     ///
-    /// The first 64 bytes are sufficient, except for a transport stream, which is then recognized only by its first
-    /// packet.
+    /// The first 64 bytes are sufficient. With so few bytes, however, a transport stream is recognized only by its
+    /// first packet.
     static func identifier(ofFileBeginning start: Data) -> String? {
         let bytes = [UInt8](start.prefix(signatureLength))
         func has(_ text: String, at offset: Int = 0) -> Bool {
@@ -210,7 +210,7 @@ extension UniformType {
 
     /// Returns whether the bytes are packets of 188 bytes (ISO/IEC 13818-1 §2.4.3).
     ///
-    /// Each packet starts with a sync byte. The first one has no error flag, and contains a payload or an adaptation
+    /// Each packet starts with a sync byte. The first packet has no error flag, and contains a payload or an adaptation
     /// field.
     private static func isTransportStream(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= 4, bytes[0] == 0x47, bytes[1] & 0x80 == 0, bytes[3] & 0x30 != 0 else { return false }

@@ -8,8 +8,9 @@ import Synchronization
 /// A delegate that serves the loading requests of an asset from a cache, which fetches missing bytes from the origin.
 ///
 /// Each asset has one loader. ``CachingURLAsset`` has its own, which is sufficient for most apps. If you use another
-/// class, create the asset with the URL that ``CachingURLAsset/cachingURL(for:)`` returns. Otherwise, AVFoundation does
-/// not use the loader. AVFoundation references the loader weakly, so retain the loader as long as the asset.
+/// asset class, create the asset with the URL that ``CachingURLAsset/cachingURL(for:)`` returns. Otherwise,
+/// AVFoundation does not use the loader. AVFoundation references the loader weakly, so retain the loader as long as the
+/// asset.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)
@@ -63,7 +64,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         var waitsForNetwork = false
     }
 
-    /// Creates a loader for media in a cache. It does nothing until the player sends a request.
+    /// Creates a loader for media in a cache. The loader does nothing until the player sends a request.
     ///
     /// - Parameters:
     ///   - source: The source of the bytes.
@@ -72,7 +73,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ///     is redirected to the origin.
     ///   - contentType: A media type that takes precedence over the origin's type and the first bytes.
     ///   - deliversProbe: Whether the two bytes that the player requests together with type and length are delivered.
-    ///     The default is `true`, as in WebKit. With `false`, such a request finishes without bytes.
+    ///     The default is `true`, as in WebKit. If `false`, such a request finishes without bytes.
     public convenience init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, contentType: String? = nil,
         deliversProbe: Bool = true
@@ -273,7 +274,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         Task(executorPreference: media.readingExecutor) { [weak self, queue, clock] in
             do {
                 while let chunk = try await reader.next() {
-                    // No further bytes are read while received bytes wait for the player's queue, or for their delivery
+                    // No further bytes are read while received bytes wait for the loader's queue, or for their delivery
                     // time.
                     let pause = await queue.run { [weak self] in
                         self?.received(chunk, token: token, for: id)
@@ -333,7 +334,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ) {
         dispatchPrecondition(condition: .onQueue(queue))
         guard let request = requests[id] else { return }
-        // AVFoundation sets its flag shortly before it calls the delegate. After that, the request must not be used.
+        // AVFoundation sets the request's flag shortly before it calls the delegate. After that, the request must not
+        // be used.
         for action in request.isGone ? request.machine.cancel() : input(&request.machine) {
             switch action {
             case .fillInformation:

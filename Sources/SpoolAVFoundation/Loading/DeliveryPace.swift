@@ -4,7 +4,7 @@ import Synchronization
 /// The rate at which stored bytes are delivered to one loading request. This type only makes decisions.
 ///
 /// A player cancels a request when it has enough bytes, but it does so late, or never. In the meantime, a disk could
-/// deliver all of the media, which the player would hold in memory. Therefore, each request gets a burst first, and
+/// deliver all of the media, which the player would hold in memory. Therefore, each request first receives a burst, and
 /// then bytes at a few times the playback rate. The burst covers small requests, and the first bytes after a seek.
 struct DeliveryPace: Hashable, Sendable {
     /// The number of bytes to deliver at once.
@@ -19,7 +19,7 @@ struct DeliveryPace: Hashable, Sendable {
     private static let unknownRate: Double = 8 * 1_048_576
     private static let smallestBurst: Int64 = 4 << 20
     private static let largestBurst: Int64 = 32 << 20
-    /// The minimum rate, because the stated duration may be wrong.
+    /// The minimum rate. It is needed because the stated duration may be wrong.
     private static let slowest: Double = 512 * 1024
     private static let secondsOfBurst: Double = 20
     /// The rate as a multiple of the playback rate.

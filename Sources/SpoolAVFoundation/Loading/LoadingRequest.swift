@@ -44,7 +44,7 @@ final class LoadingRequest {
 
     /// Provides type and length.
     ///
-    /// - Returns: `false` if the player allows none of the types, because finishing would then raise an exception.
+    /// - Returns: `false` if the player allows none of the types, in which case finishing would raise an exception.
     func fill(_ description: ResourceDescription) -> Bool {
         guard let information = request.contentInformationRequest else { return true }
         guard let type = description.contentType(allowed: information.allowedContentTypes) else { return false }
@@ -53,7 +53,7 @@ final class LoadingRequest {
         // This is also set if the length is unknown, because the cache serves stored ranges and waits for the other
         // ranges.
         information.isByteRangeAccessSupported = true
-        // The flag promises all bytes at once, but bytes beyond the burst would be delivered at the pace of playback.
+        // The flag promises all bytes at once, but bytes beyond the burst would be delivered at a limited rate.
         information.isEntireLengthAvailableOnDemand =
             description.isComplete && description.length.map { $0 <= pace.burst } ?? false
         return true
@@ -94,7 +94,7 @@ extension LoadingRequest {
     struct RequestedData: Hashable, Sendable {
         /// Whether type and length are requested.
         var information: Bool
-        /// The first requested byte, or `nil` if no bytes are requested.
+        /// The offset of the first requested byte, or `nil` if no bytes are requested.
         var start: Int64?
         /// The end of the requested bytes, or `nil` for the end of the resource.
         var end: Int64?
@@ -102,8 +102,8 @@ extension LoadingRequest {
         /// Creates the requested data from AVFoundation's request.
         ///
         /// - Parameters:
-        ///   - data: The requested bytes, or `nil` if none are requested. `requestedLength` is used only without
-        ///     `toEnd`, and may be `Int.max`. `currentOffset` may be 0 before the first byte.
+        ///   - data: The requested bytes, or `nil` if none are requested. `requestedLength` is used only if `toEnd` is
+        ///     `false`, and may be `Int.max`. `currentOffset` may be 0 before the first byte.
         ///   - deliversProbe: Whether the two bytes of an information request are delivered. The default is `true`.
         init(
             information: Bool,
@@ -145,13 +145,13 @@ extension LoadingRequest {
             case waitingForInformation
             /// Bytes are delivered as they are received. Exits: finished, cancelled.
             case responding
-            /// Finished, with or without an error. No exit.
+            /// The request is finished, with or without an error. No exit.
             case finished
             /// The player cancelled the request, and no more bytes may be delivered. No exit.
             case cancelled
         }
 
-        /// An action, to be performed in the given order.
+        /// An action for the owner of the state machine, which performs the actions in order.
         enum Action: Hashable, Sendable {
             /// Provide type and length.
             case fillInformation
@@ -176,7 +176,8 @@ extension LoadingRequest {
 
         private(set) var state = State.waitingForInformation
         private let requested: RequestedData
-        /// The next byte to deliver. Some players start `currentOffset` at 0, so it is tracked here.
+        /// The offset of the next byte to deliver. Some players start `currentOffset` at 0, so the offset is tracked
+        /// here.
         private(set) var cursor: Int64
         /// The end of the bytes, if it is known.
         private(set) var end: Int64?
@@ -247,13 +248,13 @@ extension LoadingRequest {
         mutating func readEnded(token: Int) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false
-            // If fewer bytes than the length were delivered, the player would assume that the resource is shorter.
+            // If the request finished without an error, the player would assume that the resource is shorter.
             if let end, cursor < end { return finish(.failIncomplete) }
             return finish()
         }
 
-        /// Handles a failed read. After a loss of the network, the request stays open, because the player may wait for
-        /// its return.
+        /// Handles a failed read. After a loss of the network, the request stays open, because the player may wait
+        /// until the network returns.
         mutating func readFailed(token: Int, isLossOfNetwork: Bool = false) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false
@@ -292,7 +293,7 @@ extension LoadingRequest {
             return stop()
         }
 
-        /// Resumes reading, because the player has returned.
+        /// Resumes reading, because the player has returned to the item.
         mutating func resume() -> [Action] {
             guard !isOver, isSuspended else { return [] }
             isSuspended = false

@@ -115,7 +115,7 @@ package final class LoadingTraceRecorder: Sendable {
     /// Starts recording.
     package func start() { state.withLock { $0.isOn = true } }
 
-    /// The events since the start.
+    /// The events since recording started.
     package var trace: LoadingTrace { LoadingTrace(events: state.withLock { $0.events }) }
 
     /// Records a request that the player sent.

@@ -13,11 +13,11 @@ extension CachingPlayer {
     /// }
     /// ```
     ///
-    /// Use it for only one player at a time. On iOS, the audio session must have a category that excludes other audio,
-    /// such as `.playback`.
+    /// Call this method for only one player at a time. On iOS, the audio session must have a category that excludes
+    /// other audio, such as `.playback`.
     ///
     /// - Parameter describe: A function that returns the properties of an entry, keyed by `MPMediaItemProperty…` names.
-    ///   Duration, time and rate are added.
+    ///   The player adds the duration, time and rate.
     public func publishNowPlaying(_ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
         system.display = SystemNowPlaying(self, describe)
         system.display?.update(self)

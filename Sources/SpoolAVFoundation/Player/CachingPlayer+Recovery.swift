@@ -45,12 +45,12 @@ extension CachingPlayer {
     /// Whether the media plays without the cache.
     private var isPlain: Bool { hasFailed || isExternal }
 
-    /// Whether the current media can play without the cache. It cannot if the source adds fields that a player does not
-    /// send.
+    /// Whether the current media can play without the cache. It cannot if the source adds header fields that a player
+    /// does not send.
     private var canPlayDirectly: Bool { queue.currentEntry?.source.isPlain ?? true }
 
-    /// Whether the system delays playback for a reason other than media, such as an advertisement or coordinated
-    /// playback.
+    /// Whether the system delays playback for a reason other than missing media, such as an advertisement or
+    /// coordinated playback.
     private var isHeldBySystem: Bool {
         guard let reason = avPlayer.reasonForWaitingToPlay else { return false }
         return !Self.reasonsOfMedia.contains(reason.rawValue)

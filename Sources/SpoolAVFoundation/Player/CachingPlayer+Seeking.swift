@@ -19,10 +19,10 @@ extension CachingPlayer {
         var waiters: [Int: CheckedContinuation<Bool, Never>] = [:]
     }
 
-    /// Seeks to a time as soon as there is seekable media. Playback stays playing or paused.
+    /// Seeks to a time as soon as there is seekable media. The player stays playing or paused.
     ///
-    /// The player gets one seek at a time, and the last one takes precedence. If the current item fails, its
-    /// replacement also seeks to the target.
+    /// Only one seek is sent to the player at a time, and the last seek takes precedence. If the current item fails,
+    /// its replacement also seeks to the target.
     ///
     /// - Parameters:
     ///   - seconds: The time. Negative values mean 0.
@@ -101,8 +101,8 @@ extension CachingPlayer {
         guard seeking.flight == number, item != nil, item === avPlayer.currentItem else { return }
         seeking.flight = nil
         guard seeking.target?.number == number else { return seekIfReady() }
-        // If the item failed, its replacement seeks to the target. Otherwise, another seek has replaced this one,
-        // perhaps by a view.
+        // If the item failed, its replacement seeks to the target. Otherwise, another seek, perhaps from a view, has
+        // replaced this one.
         if !hasArrived, item?.status == .failed { return }
         (seeking.target, seeking.holdsPlayback) = (nil, false)
         if playWhenReady, avPlayer.rate == 0 { avPlayer.rate = wantedRate }

@@ -7,7 +7,7 @@ extension CachingPlayer {
     /// The value of `AVPlayer.RateDidChangeReason.audioSessionInterrupted`, which does not exist on macOS.
     nonisolated private static let interruptionReason = "AVPlayerRateDidChangeReasonAudioSessionInterrupted"
 
-    /// Examines the player after every possible change, and periodically.
+    /// Observes the player, and examines it after every possible change and periodically.
     func listen() {
         let reasonKey = AVPlayer.rateDidChangeReasonKey
         system.tokens = [

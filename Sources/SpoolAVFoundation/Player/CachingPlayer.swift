@@ -13,7 +13,7 @@ public import Spool
 /// Text(player.status.description)
 /// ```
 ///
-/// The player checks the state of `AVPlayer` several times a second, and recovers from problems without an error:
+/// The player checks the state of `AVPlayer` several times a second, and recovers from problems automatically:
 ///
 /// - After a stall, playback resumes at the previous rate.
 /// - An item without progress for 10 s seeks to its own position. After 20 s (live: 60 s), it is replaced.
@@ -54,8 +54,8 @@ public import Spool
     public internal(set) var duration: Double?
     /// The ranges that the player has buffered, as fractions of the duration from 0 to 1.
     public internal(set) var bufferedRanges: [ClosedRange<Double>] = []
-    /// The stored ranges, as fractions of the bytes from 0 to 1, in order. The array is empty for HLS and for media
-    /// that plays directly.
+    /// The stored ranges, as fractions of the length in bytes from 0 to 1, in order. The array is empty for HLS and for
+    /// media that plays directly.
     public internal(set) var storedRanges: [ClosedRange<Double>] = []
     /// Whether playback is requested, even while the player waits for data.
     public internal(set) var playWhenReady = false {
@@ -96,8 +96,8 @@ public import Spool
     ///
     /// - Parameters:
     ///   - cache: The cache.
-    ///   - server: The server for HLS with the same cache: a `ProxyServer` from `SpoolProxy`. Without a server, HLS
-    ///     plays directly.
+    ///   - server: The server for HLS, a `ProxyServer` from `SpoolProxy` that uses the same cache. Without a server,
+    ///     HLS plays directly.
     ///   - avPlayer: The player to use. Its items are removed.
     public convenience init(
         in cache: MediaCache, server: (any MediaServer)? = nil, avPlayer: AVQueuePlayer = AVQueuePlayer()
@@ -251,7 +251,7 @@ struct NowPlayingSnapshot: Hashable, Sendable {
     }
 }
 
-/// A display of the system that shows the state of a player.
+/// A system display that shows the state of a player.
 @MainActor protocol NowPlayingDisplay: AnyObject {
     /// Called after each check of the player.
     func update(_ player: CachingPlayer)

@@ -2,14 +2,14 @@
 /// The recovery of an item that has failed, or that makes no progress even though playback is requested.
 ///
 /// This type only makes decisions. It uses the player's state at each check instead of notifications, because
-/// notifications are not always posted. For example, none is posted if a player has stopped requesting bytes, and an
-/// item may fail without one. ``StallRecovery`` handles short stalls by waiting for bytes. `ItemRecovery` handles
-/// stalls that do not end by waiting. Its steps are a seek to the current position, a new item, the origin's own URL
-/// without the cache, and the error.
+/// notifications are not always posted. For example, a player that has stopped requesting bytes does not post one, and
+/// an item may fail without a notification. ``StallRecovery`` handles short stalls by waiting for bytes. `ItemRecovery`
+/// handles stalls that do not end by waiting. Its steps are a seek to the current position, a new item, the origin's
+/// own URL without the cache, and the error.
 struct ItemRecovery: Hashable, Sendable {
     /// The reason why an item has failed.
     enum Failure: Hashable, Sendable {
-        /// There was no connection. Retries have no limit.
+        /// There was no connection. The number of retries is not limited.
         case network
         /// The origin does not have the media. This is reported immediately if the item has never played.
         case missing
@@ -166,7 +166,7 @@ struct ItemRecovery: Hashable, Sendable {
         if previous != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
         let rest = now.now - movedAt
         if rest >= (now.isLive ? Self.patience.live : Self.patience.fresh) {
-            // The item has not failed, so this never ends with an error.
+            // The item has not failed, so the recovery never ends with an error.
             (last, soughtAt) = (nil, nil)
             failures = min(failures + 1, Self.freshItems + 1)
             return failures > Self.freshItems && !now.isPlain ? .plainItem : .freshItem

@@ -12,7 +12,7 @@ final class ServerUse: Sendable {
     private let server: any MediaServer
     private let isActive = Mutex(false)
 
-    /// Starts a use.
+    /// Starts a use of a server.
     init(of server: any MediaServer) {
         self.server = server
         start()

@@ -48,7 +48,8 @@ public import Spool
     /// The amount of the next entry to preload, after the starts of the upcoming entries. The default is one minute.
     public var nextEntryPreloadAmount = PreloadAmount.seconds(60) { didSet { preloadUpcoming() } }
     /// The conditions under which preloads of entries pause. The default, ``PreloadConditions/standard``, pauses them
-    /// in Low Data Mode. `nil` never pauses them. The preload of a stream is not paused once it has started.
+    /// in Low Data Mode. If `nil`, preloads are never paused. The preload of a stream is not paused once it has
+    /// started.
     public var preloadConditions: PreloadConditions? {
         get {
             access(keyPath: \.preloadConditions)
@@ -72,8 +73,8 @@ public import Spool
     @ObservationIgnored private var slots: [Slot] = []
     @ObservationIgnored private let preloads: QueuePreloads
     @ObservationIgnored private var currentItem: CurrentItemObservation?
-    /// Whether failed items are recovered. If so, a player that removes a failed item, as AVQueuePlayer does since iOS
-    /// 18.4, does not count as having advanced.
+    /// Whether failed items are recovered. If so, a player that removes a failed item, as AVQueuePlayer has done since
+    /// iOS 18.4, does not count as having advanced.
     @ObservationIgnored var recoversFailures = false
     /// Whether loading is stopped.
     @ObservationIgnored private(set) var isHeld = false

@@ -206,7 +206,7 @@ import Foundation
         }
         if ticks == nil {
             ticks = Task { [weak self, clock] in
-                // If the task is cancelled, the condition ends the loop.
+                // If the task is cancelled, the `while` condition ends the loop.
                 while !Task.isCancelled {
                     try? await clock.sleep(for: .seconds(1))
                     guard !Task.isCancelled else { return }
@@ -218,7 +218,7 @@ import Foundation
         delivery = Task { [weak self] in
             let hasReceived = await loader.waitForDelivery(of: Self.enough)
             guard !Task.isCancelled else { return }
-            // Without a transfer, the next tick examines the player, which may have sent new requests.
+            // If no transfer is in progress, the next tick examines the player, which may have sent new requests.
             self?.delivery = nil
             if hasReceived { self?.handle(.bytesReceived) }
         }
