@@ -40,7 +40,8 @@ enum CacheLocation {
         return URL(fileURLWithPath: NSHomeDirectory(), isDirectory: true)
     }
 
-    /// Returns the cache directory: the option if set, otherwise `SPOOL_CACHE`, otherwise the platform's folder.
+    /// Returns the cache directory: the option's value if set, otherwise `SPOOL_CACHE`, otherwise the platform's
+    /// folder.
     ///
     /// Empty strings are treated as not set.
     static func directory(option: String?, environment: [String: String], home: URL) -> URL {

@@ -25,7 +25,7 @@ enum CommandWords {
 enum RedactedArgument {
     /// Returns each argument with the text to show instead.
     static func all(of arguments: [String]) -> [(String, String)] {
-        // A value without quotes is split into several arguments.
+        // The shell splits a value without quotes into several arguments.
         var isInHeader = false
         return arguments.map { argument in
             if argument.hasPrefix("-") {

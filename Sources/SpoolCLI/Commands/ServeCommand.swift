@@ -115,7 +115,7 @@ struct ServeCommand: AsyncParsableCommand {
 extension ServeCommand {
     /// Returns the settings for the live page, with the token of the cache directory.
     ///
-    /// - Returns: `nil` if the token can't be stored. The page then can't change anything.
+    /// - Returns: `nil` if the token can't be stored. In that case, the page can't change anything.
     private func operatorSettings(for cache: MediaCache) -> OperatorSettings? {
         let file = options.directory.appendingPathComponent("operator-token")
         do {
@@ -144,7 +144,7 @@ extension ServeCommand {
             .init(
                 "freshness", .text(freshness.rawValue), source(freshness == .http),
                 choices: Freshness.allCases.map(\.rawValue), option: "--freshness"),
-            // Origins that the command line restricts can't be changed on the page.
+            // If the command line restricts the origins, the page can't change them.
             .init(
                 "allowedHosts", .list(serving.allowedHosts), source(serving.allowedHosts.isEmpty),
                 editable: serving.allowedHosts.isEmpty && serving.origin == nil, option: "--allow-host"),

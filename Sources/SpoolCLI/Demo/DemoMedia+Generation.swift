@@ -5,7 +5,7 @@ import Foundation
 extension DemoMedia {
     private static let seconds = 60
 
-    /// Generates the video in `folder`, in a few seconds.
+    /// Generates the video in `folder`. This takes a few seconds.
     ///
     /// - Throws: ``CommandFailure`` if ffmpeg is missing or fails.
     static func make(in folder: URL) async throws -> URL {

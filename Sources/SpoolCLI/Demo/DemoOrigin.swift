@@ -40,7 +40,7 @@ struct DemoOrigin: Sendable {
         server = nil
     }
 
-    /// Switches the origin off. Later requests get no response.
+    /// Switches the origin off. Later requests receive no response.
     ///
     /// - Returns: The transport for the second playback, or `nil` for the default one, which detects that the local
     ///   server has stopped.
@@ -51,7 +51,7 @@ struct DemoOrigin: Sendable {
     }
 
     /// Returns the number of bytes that the server's socket sent, the number of bytes that it sent repeatedly, and the
-    /// number of incomplete responses. Returns `nil` without a local server.
+    /// number of incomplete responses. Returns `nil` if the origin is not the local server.
     func sent() async throws -> (bytes: Int64, again: Int64, interrupted: Int)? {
         guard let server else { return nil }
         try await server.log.waitUntilIdle()

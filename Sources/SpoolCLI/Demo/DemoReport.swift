@@ -131,8 +131,8 @@ struct DownloadMap: Sendable {
 
     /// Returns a row of cells from the first byte of the file to its last.
     ///
-    /// Each cell shows the number of the stage, from 1, that received most of its bytes. A dot means that no bytes were
-    /// received.
+    /// Each cell shows the number of the stage, from 1, in which most of the cell's bytes were received. A dot means
+    /// that no bytes were received.
     func text(length: Int64, cells: Int) -> String {
         guard length > 0 else { return "" }
         return (0..<cells).map { index in

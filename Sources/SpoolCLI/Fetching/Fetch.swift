@@ -63,8 +63,8 @@ final class Fetch: Sendable {
         }
     }
 
-    /// Returns whether the cache can't use the origin's response, such as a compressed one, but the user may be able
-    /// to. In that case, no byte of the response has been delivered.
+    /// Returns whether the cache can't use the origin's response, such as a compressed one, but the user may be able to
+    /// use it. In that case, no byte of the response has been delivered.
     private func mayPassOn(_ error: CacheError) -> Bool {
         error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
             && range == .all && !target.isCacheOnly && progress.withLock { $0.line.done == 0 }

@@ -18,7 +18,7 @@ struct OfflineSession {
         self.isQuiet = isQuiet
     }
 
-    /// Adds the sources to the set, or resumes the whole set if there are none.
+    /// Adds the sources to the set, or resumes the whole set if `sources` is empty.
     ///
     /// - Returns: The errors of incomplete items.
     /// - Throws: `CancellationError`. `CacheError` if no item can be added.

@@ -5,8 +5,8 @@ import Synchronization
 
 /// The destination of a fetched range: a file, standard output, or only the cache.
 ///
-/// A regular file gets its name when it is complete; see ``PartialFile``. Devices and pipes are written directly. Use
-/// the target from one task at a time.
+/// A regular file gets its final name when it is complete; see ``PartialFile``. Devices and pipes are written directly.
+/// Use the target from one task at a time.
 final class OutputTarget: Sendable {
     private enum Place: Sendable {
         case nowhere
@@ -22,7 +22,7 @@ final class OutputTarget: Sendable {
 
     /// Opens the target. `nil` means only the cache, `-` means standard output, and other values are paths.
     ///
-    /// Opening a named pipe waits for its reader.
+    /// For a named pipe, the initializer waits until a reader opens the pipe.
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable` if the file cannot be created, or `CancellationError`.
     init(_ path: String?) async throws {
@@ -80,7 +80,7 @@ final class OutputTarget: Sendable {
     }
 }
 
-/// A file next to the one that it replaces, `NAME.partial`, which is renamed when it is complete.
+/// A file that is named `NAME.partial` until it is complete, next to the file that it replaces.
 ///
 /// After an interruption, the partial file is removed, because the bytes are in the cache. A file that a killed process
 /// left is continued only if it starts with the same bytes. Therefore, files of other programs are never overwritten.

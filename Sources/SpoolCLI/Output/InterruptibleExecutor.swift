@@ -17,7 +17,7 @@ final class InterruptibleExecutor: Sendable {
 
     /// Runs `body`, and waits for its result until the task is cancelled. A later result is discarded.
     ///
-    /// - Throws: The error of `body`, or `CancellationError`.
+    /// - Throws: The error that `body` throws, or `CancellationError`.
     func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
         let wait = Wait<R>()
         return try await withTaskCancellationHandler {

@@ -2,7 +2,7 @@
 import ByteRanges
 import Foundation
 
-/// The numbers of the progress line, and its text. It does not depend on a terminal or a clock.
+/// The numbers of the progress line, and its text. This type does not depend on a terminal or a clock.
 struct ProgressLine: Sendable {
     /// The name of the file.
     var name: String
@@ -47,7 +47,7 @@ struct ProgressLine: Sendable {
 struct LiveLine: Sendable {
     private let task: Task<Void, Never>?
 
-    /// Starts drawing a text ten times a second. It receives the number of columns of the terminal.
+    /// Starts drawing a text ten times a second. The `text` function receives the number of columns of the terminal.
     init(isShown: Bool = Output.canDraw, text: @escaping @Sendable (_ columns: Int) async -> String) {
         guard isShown else {
             task = nil
@@ -56,7 +56,7 @@ struct LiveLine: Sendable {
         task = Task {
             while !Task.isCancelled {
                 Output.draw(await text(Output.columns))
-                // If the task is cancelled, the condition ends the loop.
+                // If the task is cancelled, the `while` condition ends the loop.
                 try? await Task.sleep(for: .milliseconds(100))
             }
             Output.draw("")
@@ -122,8 +122,8 @@ enum RangeBar {
         return String(after.prefix(max(0, columns - 1)))
     }
 
-    /// Returns the bytes that a cell represents. There is at least one byte, even if the file has fewer bytes than the
-    /// row has cells.
+    /// Returns the bytes that a cell represents. The range contains at least one byte, even if the file has fewer bytes
+    /// than the row has cells.
     static func range(ofCell index: Int, of cells: Int, length: Int64) -> Range<Int64> {
         let size = Double(length) / Double(cells)
         let start = min(Int64(Double(index) * size), length - 1)

@@ -134,7 +134,7 @@ struct Play: Sendable {
 
 /// The result of playback: its end, the sources of the bytes, and the player's requests.
 struct PlaybackReport: Encodable, Sendable {
-    /// One loading request of the player.
+    /// One loading request from the player.
     struct LoadingRequest: Encodable, Sendable {
         var kind: String
         var offset: Int64

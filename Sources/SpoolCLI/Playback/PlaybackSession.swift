@@ -87,7 +87,7 @@ import SpoolAVFoundation
         let ticker = Task { [send] in
             while !Task.isCancelled {
                 send.yield(.tick)
-                // If the task is cancelled, the condition ends the loop.
+                // If the task is cancelled, the `while` condition ends the loop.
                 try? await Task.sleep(for: .milliseconds(200))
             }
         }
@@ -167,7 +167,7 @@ import SpoolAVFoundation
         case .seek(let seek):
             didSeek(seek)
             isSeeking = true
-            // This is sent after all previous events from the player.
+            // This event is sent after all previous events from the player.
             defer { send.yield(.arrived) }
             let target = CMTime(seconds: seek.to, preferredTimescale: 1000)
             let hasArrived = await player.seek(to: target, toleranceBefore: .zero, toleranceAfter: .zero)

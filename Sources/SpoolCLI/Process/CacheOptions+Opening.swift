@@ -23,8 +23,8 @@ extension CacheOptions {
 
     /// Passes a cache, which may be read-only, to `body`.
     ///
-    /// If a server uses the directory, stored bytes are read from it, and missing ranges are fetched through the
-    /// server.
+    /// If a server uses the directory, stored bytes are read from the directory, and missing ranges are fetched through
+    /// the server.
     ///
     /// - Parameter isPreload: Whether no player is waiting for the bytes. The server then gives priority to its
     ///   players.
@@ -49,7 +49,7 @@ extension CacheOptions {
         do {
             guard try await contents() != nil else { return nil }
         } catch let error as CacheError where error.code == .catalogDamaged {
-            // The cache exists. Opening it moves the damaged catalog aside, and reports that.
+            // The cache exists. When it is opened, the damaged catalog is moved aside and reported.
         }
         return try await withCache(body)
     }

@@ -43,8 +43,8 @@ enum Interruption {
         return code(for: number)
     }
 
-    /// Makes the process ignore a signal, because the default action would end the process before a source handles the
-    /// signal.
+    /// Makes the process ignore a signal, because the default action would end the process before a dispatch source
+    /// handles the signal.
     ///
     /// - Returns: Whether the signal was ignored before.
     private static func isIgnored(_ number: Int32) -> Bool {

@@ -45,7 +45,7 @@ struct RunningServer: Error {
     func run(_ arguments: [String]) async throws -> Int32 {
         guard let url = URL(string: address + "/.spool/api/command") else { throw unusable }
         var configuration = HTTPUpstream.Configuration()
-        // A command may take this long.
+        // A command may take up to a day.
         configuration.responseTimeout = .seconds(24 * 3600)
         configuration.proxyEnvironment = [:]
         let body = try JSONEncoder().encode(CommandCall(arguments: arguments))
@@ -107,7 +107,7 @@ enum RemoteCommand {
     /// The commands that use only the cache, and neither read nor write files for the other process.
     private static let commands = ["pin", "unpin", "rm", "gc", "verify", "offline"]
 
-    /// Returns a function that runs these commands on a cache.
+    /// Returns a function that runs the allowed commands on a cache.
     static func runner(on cache: MediaCache) -> @Sendable ([String]) async -> CommandOutcome {
         let run = run.withLock { $0 }
         return { arguments in
