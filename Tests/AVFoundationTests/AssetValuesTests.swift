@@ -21,7 +21,7 @@ struct AssetValuesTests {
     @Test("The duration is loaded through a delegate or from a file")
     func duration() async throws {
         let delegate = try MemoryDelegate(.mp4)
-        let asset = AVURLAsset(url: URL(string: "memory://test/front.mp4")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/front.mp4")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         #expect(asset.statusOfValue(forKey: "duration", error: nil) == .unknown)
         #expect(abs(try await asset.load(.duration).seconds - TestMedia.duration) < 0.5)
@@ -39,7 +39,7 @@ struct AssetValuesTests {
         "Tracks are loaded through a delegate with each request pattern, and from a file",
         arguments: Pattern.allCases)
     func tracks(pattern: Pattern) async throws {
-        let asset = AVURLAsset(url: URL(string: "memory://test/end.mp4")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/end.mp4")!)  // The URL is valid.
         let delegate = try MemoryDelegate(.mp4MoovAtEnd)
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         asset.resourceLoader.playerPattern = pattern

@@ -68,7 +68,7 @@ struct BlockedPlaybackTests {
     @Test("Releasing the player before the delegate responds releases the libmpv handle")
     func releaseWhileOpening() async throws {
         let delegate = SilentDelegate()
-        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let item = AVPlayerItem(asset: asset)
         var player: AVPlayer? = AVPlayer()
@@ -103,7 +103,7 @@ struct BlockedPlaybackTests {
     @Test("D46: releasing the last reference to an asset cancels its open request")
     func assetGoes() async throws {
         let delegate = SilentDelegate()
-        var asset: AVURLAsset? = AVURLAsset(url: URL(string: "memory://test/silent")!)  // A valid URL.
+        var asset: AVURLAsset? = AVURLAsset(url: URL(string: "memory://test/silent")!)  // The URL is valid.
         let loader = try #require(asset?.resourceLoader)
         loader.setDelegate(delegate, queue: delegate.queue)
         let request = ResourceLoaderDriver(try #require(asset)).requestData(offset: 0)

@@ -5,7 +5,7 @@ import Testing
 @Suite("Images that can't be generated", .timeLimit(.minutes(10)))
 struct FailingImageTests {
     private func asset(_ delegate: any AVAssetResourceLoaderDelegate, _ queue: DispatchQueue) -> AVURLAsset {
-        let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: queue)
         return asset
     }
@@ -121,7 +121,7 @@ struct FailingImageTests {
     func cancelledTask() async throws {
         let delegate = SilentDelegate()
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
-        nonisolated(unsafe) let same = generator  // Its locks make it safe.
+        nonisolated(unsafe) let same = generator  // The generator has its own locks.
         let task = Task { try await same.image(at: .zero).image }
         await delegate.asked()
         task.cancel()
@@ -138,7 +138,7 @@ struct FailingImageTests {
     @Test("A task that is cancelled at any time returns its image or operationCancelled")
     func cancelledAnyTime() async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.mp4.file))
-        nonisolated(unsafe) let same = generator  // Its locks make it safe.
+        nonisolated(unsafe) let same = generator  // The generator has its own locks.
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<200 {
                 group.addTask {
@@ -164,7 +164,7 @@ struct FailingImageTests {
         let length = Int64(try TimeMedia.mp4.bytes.count)
         delegate.holdBack(length / 2..<length)
         let generator = exactGenerator(asset(delegate, delegate.queue))
-        nonisolated(unsafe) let same = generator  // Its locks make it safe.
+        nonisolated(unsafe) let same = generator  // The generator has its own locks.
         let held = Task { try await same.image(at: CMTime(value: 11, timescale: 1)).image }
         await delegate.reachedHeldBack()
         let other = Task { try await same.image(at: CMTime(value: 1, timescale: 1)).image }
@@ -218,7 +218,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Images are still generated after their generator is released, and the asset is retained until then")
+    @Test("An image is generated even if its generator is released, and its asset is retained until then")
     func generatorGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let image = await withCheckedContinuation { continuation in

@@ -26,7 +26,7 @@ struct FailingPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("An error during playback fails the item with a notification")
+    @Test("An error during playback fails the item, and a notification is posted")
     func failsInTheMiddle() async throws {
         let delegate = FailingDelegate(
             try TestMedia.mp3.bytes, failsAt: 200_000, error: CocoaError(.fileReadNoPermission))
@@ -40,7 +40,7 @@ struct FailingPlaybackTests {
 
     @Test("A custom scheme without a delegate fails the item")
     func noDelegate() async {
-        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // A valid URL.
+        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // The URL is valid.
         await playing.load()
         #expect((playing.item.error as? URLError)?.code == .unsupportedURL)
     }
@@ -80,7 +80,7 @@ struct FailingPlaybackTests {
 
     @Test("A failed item stays failed, even in another player")
     func staysFailed() async {
-        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // A valid URL.
+        let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // The URL is valid.
         await playing.load()
         let other = AVPlayer()
         other.headless = .untimed

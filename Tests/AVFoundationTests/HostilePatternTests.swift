@@ -93,7 +93,7 @@ struct HostilePatternTests {
     @Test("A redirect without an allowed type violates the contract", arguments: [nil, "public.mp3"])
     func redirect(type: String?) async throws {
         let delegate = RedirectingDelegate(contentType: type)
-        let asset = AVURLAsset(url: URL(string: "memory://test/a")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/a")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         asset.resourceLoader.playerPattern = .hostile
         asset.resourceLoader.allowedContentTypes = ["public.mp3"]

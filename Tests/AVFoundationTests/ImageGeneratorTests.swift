@@ -187,7 +187,7 @@ struct ImageGeneratorTests {
     @Test("After a hundred images, through a delegate and from a file, no request or descriptor is open")
     func leavesNothing() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
-        let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).mp4")
         try FileManager.default.copyItem(at: try TimeMedia.mp4.file, to: file)

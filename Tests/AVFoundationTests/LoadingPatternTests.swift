@@ -108,7 +108,7 @@ struct LoadingPatternTests {
         #expect(pattern.buffer.start == 500)
     }
 
-    @Test("A seek without a read, or within the buffer, does not send a request")
+    @Test("A seek without a read, or within the buffer, does not cause a request")
     func idleSeeks() {
         var pattern = opened()
         _ = read(&pattern)

@@ -26,7 +26,7 @@ struct PlaybackTests {
         #expect(log.dropFirst().first?.offset == 0)
     }
 
-    @Test("A request is cancelled when enough is buffered, and a new one starts at the end of the buffer")
+    @Test("A request is cancelled when enough bytes are buffered, and a new one starts at the end of the buffer")
     func callsOffWhenBuffered() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20) {
             $0.setReadAhead(cancelAbove: 96 << 10, requestBelow: 32 << 10)

@@ -8,7 +8,7 @@ struct Playing {
     let asset: AVURLAsset
     let item: AVPlayerItem
     let player = AVPlayer()
-    /// The delegate. It is retained here, because assets hold it weakly.
+    /// The delegate. It is retained here, because assets reference it weakly.
     private let delegate: (any AVAssetResourceLoaderDelegate)?
 
     init(_ asset: AVURLAsset, speed: Double? = nil) {
@@ -22,7 +22,7 @@ struct Playing {
         _ delegate: any AVAssetResourceLoaderDelegate, queue: DispatchQueue, name: String = "media",
         speed: Double? = nil, setUp: (AVAssetResourceLoader) -> Void = { _ in }
     ) {
-        let asset = AVURLAsset(url: URL(string: "memory://test/\(name)")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/\(name)")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: queue)
         setUp(asset.resourceLoader)
         self.init(asset, speed: speed)
@@ -68,7 +68,7 @@ struct Playing {
     }
 }
 
-/// Functions that wait for the first of the given notifications of an item or a player.
+/// Functions that wait for the first of the given notifications from an item or a player.
 @MainActor
 enum Listening {
     static func first(

@@ -9,7 +9,7 @@ struct QueuePlayerTests {
     func playsQueue() async throws {
         let delegates = try [MemoryDelegate(.mp3), MemoryDelegate(.mp4)]
         let assets = delegates.map { delegate in
-            let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // A valid URL.
+            let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // The URL is valid.
             asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
             return asset
         }
@@ -34,7 +34,7 @@ struct QueuePlayerTests {
     @Test("Skipping an item does not cancel its open request, but releases its libmpv handle")
     func skips() async throws {
         let delegate = SilentDelegate()
-        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/silent")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         let items = [AVPlayerItem(asset: asset), AVPlayerItem(url: try TestMedia.mp3.file)]
         let player = AVQueuePlayer()

@@ -24,7 +24,7 @@ struct RandomLoading {
     ///
     /// - Parameters:
     ///   - checkWait: A closure that is called when a read has to wait. Its arguments are the open requests and whether
-    ///     the read has made a request.
+    ///     the read has caused a request.
     ///   - check: A closure that is called after each step.
     func run<Pattern: RequestPattern>(
         _ pattern: inout Pattern, seed: UInt64, checkWait: (Open, Bool) -> Void = { _, _ in },

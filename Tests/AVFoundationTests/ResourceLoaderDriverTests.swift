@@ -40,7 +40,7 @@ private final class ScriptedDelegate: NSObject, AVAssetResourceLoaderDelegate, @
 @Suite("ResourceLoaderDriver", .timeLimit(.minutes(10)))
 struct ResourceLoaderDriverTests {
     private func makeAsset(_ delegate: ScriptedDelegate) -> (AVURLAsset, ResourceLoaderDriver) {
-        let asset = AVURLAsset(url: URL(string: "memory://test/driven")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/driven")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: delegate.queue)
         return (asset, ResourceLoaderDriver(asset))
     }
@@ -205,7 +205,7 @@ struct ResourceLoaderDriverTests {
     @Test("The delegate is referenced weakly, and a request without a delegate fails")
     func weakDelegate() async {
         var delegate: ScriptedDelegate? = ScriptedDelegate { _ in }
-        let asset = AVURLAsset(url: URL(string: "memory://test/weak")!)  // A valid URL.
+        let asset = AVURLAsset(url: URL(string: "memory://test/weak")!)  // The URL is valid.
         asset.resourceLoader.setDelegate(delegate, queue: delegate?.queue)
         #expect(asset.resourceLoader.delegate === delegate && delegate != nil)
         delegate = nil

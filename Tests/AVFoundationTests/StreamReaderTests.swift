@@ -9,7 +9,7 @@ struct StreamReaderTests {
         MediaStream(core: asset.resourceLoader.core, url: asset.url)
     }
 
-    private let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // A valid URL.
+    private let asset = AVURLAsset(url: URL(string: "memory://test/media")!)  // The URL is valid.
 
     @Test("Playback that is closed before libmpv opens its stream does not wait for the stream")
     func closedBefore() {

@@ -180,7 +180,7 @@ final class ReportConnection {
 
     init(_ socket: Int32) { self.socket = socket }
 
-    /// Reads and returns the header of the next request; `nil` at the end of the connection.
+    /// Reads and returns the header of the next request, or `nil` at the end of the connection.
     func readHeader() -> String? {
         let end: [UInt8] = [13, 10, 13, 10]
         while true {

@@ -31,7 +31,7 @@ struct CompatibilityRun {
     private let freshness: FreshnessPolicy
     private let plans: [[Step]]
 
-    /// Draws a run.
+    /// Creates the random run that a seed determines.
     init(seed: UInt64, isUnproven: Bool = false) {
         self.seed = seed
         var random = SplitMix(seed)

@@ -7,7 +7,7 @@ private let runCount = ProcessInfo.processInfo.environment["SPOOL_COMPATIBILITY_
 /// Random origins with harmless irregularities (see ``CompatibilityRun``).
 ///
 /// `SPOOL_COMPATIBILITY_RUNS` sets the number of runs, and `SPOOL_COMPATIBILITY_SEED` the first seed.
-/// `SPOOL_COMPATIBILITY_UNPROVEN=1` also draws media without strong validators.
+/// `SPOOL_COMPATIBILITY_UNPROVEN=1` also includes media without strong validators.
 @Suite(.serialized, .timeLimit(.minutes(max(5, runCount / 20)))) struct SeededCompatibilityTests {
     private static let environment = ProcessInfo.processInfo.environment
     private static let seed = environment["SPOOL_COMPATIBILITY_SEED"].flatMap { UInt64($0) } ?? 1
@@ -31,7 +31,7 @@ private let runCount = ProcessInfo.processInfo.environment["SPOOL_COMPATIBILITY_
         #expect(all.skipped <= all.compared / 10)
     }
 
-    /// Runs a test. If the time limit of the suite cancels the run, reports its seed.
+    /// Performs a run. If the time limit of the suite cancels the run, reports its seed.
     private static func reported(_ run: CompatibilityRun) async throws -> CompatibilityRun.Result {
         do {
             return try await run.run()

@@ -105,7 +105,7 @@ import Testing
             prepare: { request, resource in
                 guard request.headerFields[HTTPField.Name("Icy-MetaData")!] == "1" else { return }  // Never nil.
                 resource.content = titled
-                resource.headerFields[HTTPField.Name("icy-metaint")!] = "8192"  // Never nil.
+                resource.headerFields[HTTPField.Name("icy-metaint")!] = "8192"  // The name is valid.
             })
         let station = OriginResource(plain, etag: nil, rules: [.always(.ignoresRanges(acceptRanges: nil)), rule])
         for freshness in [FreshnessPolicy.http, .immutable] {

@@ -36,7 +36,7 @@ import Testing
         let target = OriginRule(
             0..<Int.max,
             prepare: { request, resource in
-                if request.query.isEmpty, let host = request.headerFields[.init("Host")!] {  // A valid name.
+                if request.query.isEmpty, let host = request.headerFields[.init("Host")!] {  // The name is valid.
                     resource.refusal = OriginRefusal(302, ["Location": location.replacing("HOST", with: host)])
                 }
             })

@@ -107,7 +107,7 @@ import Testing
         }
     }
 
-    @Test("E435: media is received although GET with If-None-Match gets 412")
+    @Test("E435: media is received even though GET with If-None-Match gets 412")
     func precondition() async throws {
         let rule = OriginRule(
             0..<Int.max,

@@ -5,7 +5,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Media at an origin that has a fault that players accept.
+/// Media at an origin with a fault that players accept.
 ///
 /// The media is requested first without Spool, then through the server, and then with readers in an app. The same bytes
 /// must be received in each of these ways.
