@@ -81,7 +81,7 @@ struct AddressGateTests {
         #expect(IPAddress("::ffff:10.0.0.1") == IPAddress("10.0.0.1"))
     }
 
-    @Test("E230: hidden addresses are not connected to, and the error is the same for any name or port")
+    @Test("E230: no connection to a hidden address is opened, and the error is the same for any name or port")
     func hidden() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             var configuration = HTTPUpstream.Configuration()

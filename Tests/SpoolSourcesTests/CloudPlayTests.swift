@@ -16,7 +16,8 @@ import Testing
 struct CloudPlayTests {
     private static let seconds = 60
 
-    /// Returns a cache with small requests, so that a seek leaves missing ranges in media of a few hundred kilobytes.
+    /// Returns a cache that sends small requests, so that a seek leaves missing ranges in media of a few hundred
+    /// kilobytes.
     private func cache(_ now: @escaping @Sendable () -> Date) -> MediaCache {
         var configuration = MediaCache.Configuration()
         configuration.readAhead.initialRequestSize = 64 << 10

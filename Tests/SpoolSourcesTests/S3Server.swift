@@ -28,7 +28,7 @@ enum S3Server: String, CaseIterable, Sendable {
         }
     }
 
-    /// Creates a bucket, or an object in a bucket. Its signature is sufficient only for these servers.
+    /// Creates a bucket, or an object in a bucket. The request's signature is sufficient only for these servers.
     static func put(_ path: String, _ body: Data, at server: RealServer) async throws {
         var request = UpstreamRequest(url: server.url(path))
         request.method = .put

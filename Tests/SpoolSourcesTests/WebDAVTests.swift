@@ -91,7 +91,7 @@ struct WebDAVTests {
         #expect(items.map(\.path) == ["song.mp3", "b", "i", "j"])
     }
 
-    @Test("Properties with an error status are ignored, and other ones are read")
+    @Test("Properties with an error status are ignored; other properties are read")
     func statuses() async throws {
         let kept = "<d:getcontentlength>12</d:getcontentlength><d:getetag>&quot;a&amp;b&quot;</d:getetag>"
         let lost = "<d:getcontenttype>text/html</d:getcontenttype>"

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// GStreamer's `playbin`, used by a Python script.
+/// GStreamer's `playbin`, which a Python script controls.
 struct GStreamer: MediaPlayer {
     private let python: Tool
 

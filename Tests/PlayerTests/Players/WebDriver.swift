@@ -86,7 +86,7 @@ struct WebDriver: Sendable {
     }
 
     private func end() async {
-        // The driver is terminated next, even if this fails.
+        // The driver is terminated next, even if this request fails.
         _ = try? await Self.send("DELETE", session, Optional<String>.none)
     }
 

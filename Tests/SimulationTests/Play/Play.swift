@@ -7,7 +7,7 @@ import Synchronization
 
 /// One simulated run of a cache, called a play, which is determined by a seed.
 ///
-/// A play starts with an empty directory and draws a plan. The plan contains the media, an origin and a disk with or
+/// A play starts with an empty directory and a random plan. The plan contains the media, an origin and a disk with or
 /// without faults, and possibly a capacity. It also contains one to three lives of the cache. The play runs each life
 /// with concurrent players and maintenance tasks (chores). Then it runs a last life without faults, in which all media
 /// is played from start to end. Everything runs on one `SeededExecutor`.

@@ -223,7 +223,7 @@ final class PlayOrigin: Sendable {
         return extremeLengths[number]
     }
 
-    /// Sends at most 256 KiB of a range, and truncates the rest.
+    /// Sends at most the first 256 KiB of a range, and truncates the body after them.
     private func respond(to request: UpstreamRequest, length: Int64) -> UpstreamResponse {
         let text = request.headerFields[.range]?.dropFirst("bytes=".count) ?? "0-"
         let bounds = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }

@@ -4,7 +4,7 @@ import SpoolTesting
 /// The plan of one play: its media, the faults of its origin and disk, and its lives. The seed determines the complete
 /// plan.
 struct PlayPlan: Sendable {
-    /// How a life of the cache ends.
+    /// The end of a life of the cache.
     enum Ending: Sendable, CaseIterable {
         /// All players have left, and then the cache is closed.
         case closedAtRest
@@ -35,9 +35,9 @@ struct PlayPlan: Sendable {
     /// Whether versions change at the origin.
     var changes = false
     var capacity: Int64?
-    /// One in this many file system calls fails; 0 means that none fail.
+    /// The average number of file system calls for each one that fails; 0 means that none fail.
     var diskFaults = 0
-    /// One in this many disk calls from the catalog fails; 0 means that none fail.
+    /// The average number of disk calls from the catalog for each one that fails; 0 means that none fail.
     var catalogFaults = 0
     /// Whether bytes on disk are damaged between two lives.
     var damages = false
@@ -45,7 +45,7 @@ struct PlayPlan: Sendable {
     var damagesCatalog = false
     /// Whether the file system can free a part of a file.
     var punchesHoles = true
-    /// One in this many removals of media files fails; 0 means that none fail.
+    /// The average number of removals of media files for each one that fails; 0 means that none fail.
     var removalFaults = 0
     /// The age at which unused media is evicted. It exceeds the duration of any play.
     var maximumAge: Duration?
@@ -57,7 +57,7 @@ struct PlayPlan: Sendable {
     var lives: [Life] = []
     var freshness = FreshnessPolicy.immutable
 
-    /// Draws a plan.
+    /// Creates the random plan that a seed determines.
     init(seed: UInt64) {
         self.seed = seed
         var random = SplitMix(seed &+ 0x5E_ED)
@@ -105,7 +105,7 @@ struct PlayPlan: Sendable {
         if !isForPreloads { drawConditions() }
     }
 
-    /// Draws the properties of the machine, independently of the other draws.
+    /// Chooses random properties of the machine, independently of the other random choices.
     private mutating func drawConditions() {
         var random = SplitMix(seed &+ 0xC0_4D)
         punchesHoles = !random.chance(8)

@@ -53,7 +53,7 @@ final class PlayRunner: Sendable {
                     let report = Play.run(seed: seed, logLimit: self.logLimit, watch: self.watch)
                     self.state.withLock { $0.reports.append(report) }
                 }
-                if let note { try? FileManager.default.removeItem(atPath: note) }  // As above.
+                if let note { try? FileManager.default.removeItem(atPath: note) }  // A failure is harmless.
                 continuation.resume()
             }
             thread.stackSize = 8 << 20

@@ -14,7 +14,7 @@ struct Viewer: Sendable, Hashable {
 
     init() {}
 
-    /// Draws a viewer for a play.
+    /// Creates a random viewer for a play.
     init(_ plan: PlayPlan, _ random: inout SplitMix) {
         if plan.freshness == .http {
             user = random.below(3)
