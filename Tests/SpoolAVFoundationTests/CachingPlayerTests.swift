@@ -272,7 +272,7 @@ struct CachingPlayerTests {
         upstream.hold(from: .max)
         await observed { player.status == .retrying && player.queue.item?.status == .failed }
         let (entry, stopped) = (player.queue.currentEntry?.id, player.currentTime)
-        // The rest is held, so that playback does not reach the next entry, which can't be played.
+        // The remaining bytes are held, so that playback does not reach the next entry, which can't be played.
         upstream.hold(from: 900_000)
         player.avPlayer.advanceToNextItem()
         #expect(player.queue.currentEntry?.id == entry)

@@ -31,7 +31,7 @@ final class CutLine: Upstream {
     /// The number of requests that failed because of the cut connection.
     var failures: Int { state.withLock { $0.failures } }
 
-    /// The number of subsequent requests that get a 404.
+    /// The number of subsequent requests that receive a 404.
     var refusals: Int {
         get { state.withLock { $0.refusals } }
         set { state.withLock { $0.refusals = newValue } }

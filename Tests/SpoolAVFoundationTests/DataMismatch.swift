@@ -1,7 +1,8 @@
 import Foundation
 
 extension Data {
-    /// Returns the first position at which the two differ, counted from their first bytes; `nil` if they are equal.
+    /// Returns the first position at which the collections differ, counted from their first bytes; `nil` if they are
+    /// equal.
     ///
     /// Use this method in `#expect`, which would otherwise take minutes to describe how large collections differ.
     func mismatch(with other: Data) -> Int? {

@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// Functions that wait for notifications of an item or a player.
+/// Functions that wait for notifications from an item or a player.
 @MainActor enum Listening {
     /// Returns the first of the given notifications that is posted after `action`.
     static func first(

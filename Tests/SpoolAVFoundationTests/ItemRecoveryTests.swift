@@ -66,7 +66,7 @@ struct ItemRecoveryTests {
         #expect(recovery.check(at(2, .failed(.missing))) == .freshItem && !recovery.hasGivenUp)
     }
 
-    @Test("Failures are forgotten after five seconds of playback")
+    @Test("Earlier failures are ignored after five seconds of playback")
     func shouldContinue() {
         var recovery = ItemRecovery()
         var now = 0.0

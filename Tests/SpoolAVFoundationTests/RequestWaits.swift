@@ -2,7 +2,8 @@
 import AVFoundation
 import Foundation
 
-/// Waits of the driver that also end on cancellation. A test that exceeds its time limit thus fails instead of hanging.
+/// Variants of the driver's waiting methods that also return on cancellation. A test that exceeds its time limit thus
+/// fails instead of hanging.
 extension ResourceLoaderDriver.Request {
     /// Returns the outcome of the request; `nil` if the test was cancelled first.
     func ending() async -> Outcome? {

@@ -139,8 +139,8 @@ struct StallRecoveryTests {
             #expect(recovery.isWaiting)
         }
         try await play()
-        // Pending events of the playback may retain the objects for a moment. The clock advances only once, so they
-        // must be released before that.
+        // Pending events of the playback may retain the objects for a moment. The clock advances only once, so the
+        // objects must be released before that.
         while remains.player != nil || remains.asset != nil, !Task.isCancelled { await Task.yield() }
         clock.advance(by: .seconds(1))
         while remains.recovery != nil, !Task.isCancelled { await Task.yield() }

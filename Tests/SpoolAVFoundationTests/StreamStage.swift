@@ -19,7 +19,7 @@ import Testing
 
     /// - Parameters:
     ///   - speed: The playback speed; `nil` to play as fast as media can be decoded.
-    ///   - change: Changes the origin's resources.
+    ///   - change: A closure that changes the origin's resources.
     init(
         _ form: HLSSample.Form = .ts, in folder: ScratchFolder, speed: Double? = nil,
         change: (HLSSample, inout [String: OriginResource]) throws -> Void = { _, _ in }

@@ -127,7 +127,7 @@ struct SpoolProcess: Sendable {
             // The read blocks until the process has ended, so it needs a separate thread.
             Thread.detachNewThread {
                 let data = (try? handle.readToEnd()) ?? Data()  // Empty if the process has no output.
-                // This must be closed here, because Foundation's `Process` retains the last reference on Linux.
+                // The handle must be closed here, because Foundation's `Process` retains the last reference on Linux.
                 try? handle.close()  // No data is lost, because all of it was read.
                 continuation.resume(returning: data)
             }

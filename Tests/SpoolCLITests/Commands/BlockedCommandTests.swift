@@ -20,7 +20,7 @@ struct BlockedCommandTests {
         try await withOrigin(resources) { origin, spool in
             let pipe = try makePipe("headers", spool)
             let busy = try spool.start("get", origin.url(path).absoluteString, "--header", "@headers")
-            // This succeeds only once the command has opened the pipe.
+            // This call succeeds only after the command has opened the pipe.
             var writer: Int32 = -1
             while writer < 0 {
                 try Task.checkCancellation()

@@ -160,7 +160,7 @@ struct EncryptionTests {
             var line = ""
             while !line.hasSuffix("\n") {
                 _ = try await spool.shell("true")
-                line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // None yet.
+                line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // No file yet.
             }
             let address = line.dropLast().dropFirst("listening on ".count)
             let target = try #require(URL(string: "\(address)/http/127.0.0.1:\(origin.port)/hush.mp4"))

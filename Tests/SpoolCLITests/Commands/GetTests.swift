@@ -64,7 +64,7 @@ struct GetTests {
         }
     }
 
-    @Test("An empty resource is not an error")
+    @Test("An empty resource does not cause an error")
     func empty() async throws {
         try await withOrigin(["/empty": .pattern(0)]) { origin, spool in
             let result = try await spool.run("get", origin.url("/empty").absoluteString, "--output", "empty", "--json")
@@ -101,7 +101,7 @@ struct GetTests {
             let result = try await spool.run(
                 "get", url, "--header", "Authorization: Bearer a:b", "--header", "X-Other: 1", "--output", "-")
             #expect(result.output == Self.media.data)
-            #expect(origin.log.exchanges.last?.headerFields[.init("X-Other")!] == "1")  // A valid name.
+            #expect(origin.log.exchanges.last?.headerFields[.init("X-Other")!] == "1")  // The name is valid.
         }
     }
 

@@ -81,7 +81,7 @@ extension SpoolProcess {
     fileprivate func untilLocked() async throws {
         while true {
             try Task.checkCancellation()
-            let text = try? String(contentsOf: file("cache/lock"), encoding: .utf8)  // May not exist yet.
+            let text = try? String(contentsOf: file("cache/lock"), encoding: .utf8)  // The file may not exist yet.
             if text?.contains("process") == true { return }
             await Task.yield()
         }

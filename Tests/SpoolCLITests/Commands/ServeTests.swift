@@ -25,7 +25,7 @@ import FoundationNetworking
         while !line.hasSuffix("\n") {
             try Task.checkCancellation()
             _ = try await spool.shell("true")
-            line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // None yet.
+            line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // No file yet.
         }
         try await body(String(line.dropLast()))
         running.send(SIGTERM)
