@@ -13,12 +13,12 @@ extension AdversarialDraft {
         ] + [500, 8000, 20_000].map { "/" + String(repeating: "long%2F", count: $0 / 7) }
 
     mutating func drawSpelling(_ random: inout SplitMix) {
-        // The longest ones are rarely chosen, because each of them causes a request to the origin.
+        // The longest spellings are rarely chosen, because each of them causes a request to the origin.
         let index = random.below(Self.spellings.count - (random.chance(20) ? 0 : 2))
         (path, routeRefusals) = (origin + "/spelt-\(index)" + Self.spellings[index], [404])
     }
 
-    /// Draws a body that must reach the origin completely, and a path that contains its checksum.
+    /// Chooses a random body that must reach the origin completely, and a path that contains its checksum.
     mutating func drawPassedBody(_ random: inout SplitMix) {
         let count = random.pick([0, 1, 100, 5000, random.chance(20) ? 200_000 : 20_000])
         var byte = random.next()

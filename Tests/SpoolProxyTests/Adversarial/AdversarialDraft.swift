@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// A request that is being drawn at random.
+/// A random request that is being created.
 struct AdversarialDraft {
     let target: AdversarialTarget
     var method = "GET"
@@ -60,7 +60,7 @@ struct AdversarialDraft {
         case 18:
             (path, routeRefusals) = (origin + "/missing-\(random.below(50))", [404])
         case 19:
-            // A URL that was not requested before.
+            // The URL was not requested before.
             (path, routeRefusals) = (origin + "/media-2.mp4?\(random.next())", [200])
         case 20 where !target.isReverse:
             path = random.pick([

@@ -1,7 +1,7 @@
 import SpoolTesting
 
 extension AdversarialRequest {
-    /// Draws a request from a grammar of valid and invalid requests. Most requests have one fault or none.
+    /// Creates a random request from a grammar of valid and invalid requests. Most requests have one fault or none.
     static func draw(for target: AdversarialTarget, _ random: inout SplitMix) -> AdversarialRequest {
         // If all requests had many faults, few connections would reach their second request.
         var draft = AdversarialDraft(target: target, isTame: random.below(5) > 0)

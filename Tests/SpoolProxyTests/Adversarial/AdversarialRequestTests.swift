@@ -131,7 +131,7 @@ import Testing
         var problems: [String] = []
     }
 
-    /// Runs concurrent sessions until `count` requests have been drawn.
+    /// Runs concurrent sessions until `count` requests have been created.
     private func run(_ count: Int, from seed: UInt64, _ target: AdversarialTarget) async -> Found {
         var found = Found()
         var next = seed

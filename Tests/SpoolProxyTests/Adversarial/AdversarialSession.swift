@@ -92,7 +92,8 @@ struct AdversarialSession: Sendable {
                 return outcome
             }
         } catch {
-            // The server closed or reset the connection. The bytes before that were already checked.
+            // The server closed or reset the connection. The bytes that were received before the error were already
+            // checked.
             return Outcome(problem: isLenient ? nil : "session \(seed): \(error)")
         }
     }

@@ -52,7 +52,7 @@ import Testing
                 "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n\(name).ts\n#EXT-X-ENDLIST\n")
             resources["/\(name).ts"] = .pattern(1000)
         }
-        // Under HTTP's rules the playlists are stale immediately, but the variant is still stored.
+        // Under HTTP's rules, the playlists are stale immediately, but the variant is still stored.
         for path in resources.keys { resources[path]?.headerFields[.cacheControl] = "max-age=0" }
         try await OriginServer.run(resources) { origin in
             try await Self.withServer(maximumBitRate: 600_000, freshness: freshness) { server, cache in

@@ -103,7 +103,7 @@ import Testing
             let count = upstream.count
             #expect(try await server.get("/a").body == [1])
             #expect(upstream.count == count + 1)
-            // The 304 to the request without `no-store` has extended its freshness.
+            // The 304 to the request without `no-store` has extended the freshness of the stored response.
             #expect(try await server.get("/a").body == [1])
             #expect(upstream.count == count + 1)
         }

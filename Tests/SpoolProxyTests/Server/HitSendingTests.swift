@@ -69,7 +69,7 @@ import Testing
             do {
                 let stage = Stage(cache: cache, files: files, url: origin.url("/media"), scratch: scratch)
                 let target = "/http/127.0.0.1:\(origin.port)/media"
-                // This stores the resource.
+                // This request stores the resource.
                 #expect(try await server.get(target).body.count == length)
                 try await body(stage, server, target)
             } catch {

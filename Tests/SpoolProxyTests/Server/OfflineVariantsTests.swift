@@ -103,7 +103,7 @@ import Testing
         // The response for the other manifest shows that the origin is reachable.
         #expect(await offline.isReachable(slow, [:], at: 2))
         upstream.release()
-        // A connection that fails is evidence for all manifests of the origin.
+        // A failed connection shows that the origin is unreachable, for all of its manifests.
         let (lost, third) = (try OriginURL("http://g/lost"), try OriginURL("http://g/other"))
         #expect(await !offline.isReachable(lost, [:], at: 2))
         #expect(await !offline.isReachable(third, [:], at: 3))

@@ -14,7 +14,7 @@ import Testing
         configuration.port = 0
         configuration.threadCount = 1
         configuration.origin = URL(string: "http://origin.example/")
-        // An origin that never responds.
+        // The origin never responds.
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream(["/a": .pattern(1000, .stall(after: nil))]))
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()

@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(
-        "E215: redirects to the server's own origin lead to the server, with the token; others stay unchanged",
+        "E215: redirects to the server's own origin lead to the server, with the token; other redirects stay unchanged",
         arguments: ["GET", "HEAD"], [true, false])
     func redirects(method: String, hasToken: Bool) async throws {
         try await OriginServer.run([:]) { origin in

@@ -36,7 +36,7 @@ struct SharedPage: Sendable {
         }
     }
 
-    /// Draws a resource. The first two are media.
+    /// Creates a random resource. The first two resources are media.
     static func draw(_ number: Int, _ random: inout SplitMix) -> SharedPage {
         if number < 2 || random.chance(6) {
             return SharedPage(
@@ -86,8 +86,8 @@ struct SharingDirectives: Sendable {
         return parts.isEmpty ? nil : parts.joined(separator: ", ")
     }
 
-    /// - Parameter hasTag: Whether the response has an entity tag. All its directives are then in `Cache-Control`, so
-    ///   that each 304 replaces all of them.
+    /// - Parameter hasTag: Whether the response has an entity tag. If so, all directives of the response are in
+    ///   `Cache-Control`, so that each 304 replaces all of them.
     static func draw(_ random: inout SplitMix, hasTag: Bool) -> SharingDirectives {
         var drawn = SharingDirectives()
         if random.chance(6) { drawn.flags.insert(random.pick(["private", "no-store", "no-cache"])) }
