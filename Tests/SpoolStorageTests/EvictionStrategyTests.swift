@@ -120,7 +120,7 @@ struct EvictionStrategyTests {
         for _ in 0..<2 { for favorite in 0..<4 { play(favorite) } }
         for other in 10..<1010 { play(other) }
         for favorite in 0..<4 { #expect(kept[favorite] == Self.song) }
-        // The 15 % of the capacity that is reserved for starts has space for 37 of them.
+        // The 15 % of the capacity that is reserved for starts has space for 37 starts.
         #expect((1000..<1009).allSatisfy { kept[$0]?.start == Self.song.start })
         #expect(kept.values.count { $0.body == 0 } > 20)
     }

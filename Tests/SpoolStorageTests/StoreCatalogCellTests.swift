@@ -97,18 +97,18 @@ struct StoreCatalogCellTests {
                 maximumAge: .seconds(1000))
         else { return }
         for name in ["a", "b", "c", "e"] {
-            guard let lease = try? await store.lease(StoreFixture.key(name)) else { continue }  // As above.
-            for range in lease.generation.storedRanges { _ = try? lease.generation.read(range) }  // As above.
+            guard let lease = try? await store.lease(StoreFixture.key(name)) else { continue }  // This may fail.
+            for range in lease.generation.storedRanges { _ = try? lease.generation.read(range) }  // This may fail.
             store.recordUse(of: StoreFixture.key(name))
             lease.end()
         }
-        _ = try? await (store.resources(), store.downloads.members())  // As above.
-        _ = try? await fixture.store("d", length: 4 * block, in: store)  // As above.
-        _ = try? await store.verify(repairing: true)  // As above.
-        _ = try? await store.evict(to: 2 * block)  // As above.
-        _ = try? await store.downloads.remove(nil, from: "set")  // As above.
+        _ = try? await (store.resources(), store.downloads.members())  // This may fail.
+        _ = try? await fixture.store("d", length: 4 * block, in: store)  // This may fail.
+        _ = try? await store.verify(repairing: true)  // This may fail.
+        _ = try? await store.evict(to: 2 * block)  // This may fail.
+        _ = try? await store.downloads.remove(nil, from: "set")  // This may fail.
         #expect(store.usedBytes >= 0)
-        try? await store.close()  // As above.
+        try? await store.close()  // This may fail.
     }
 
     /// Replaces the cache with a copy that has one changed cell. Returns `false` if SQLite rejects the value.

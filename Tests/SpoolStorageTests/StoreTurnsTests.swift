@@ -100,7 +100,7 @@ struct StoreTurnsTests {
             let record = try store.catalog.resource(key: hash)
             reads += 1
             guard reads == 1 else { return record }
-            // This makes the record that was read stale, and closes the new version.
+            // This makes the previously read record stale, and closes the new version.
             let result = try StoreFixture.bytes(0..<2 * block, of: "new").withUnsafeBytes { bytes in
                 try new.generation.store(bytes, at: 0, in: &space)
             }

@@ -406,7 +406,7 @@ struct StoreBoundedRequestTests {
         #expect(try recorded() == nil)
         #expect(try await store.resource(key("a"))?.storedRanges == all)
         #expect(try await store.resource(key("a"))?.storedRanges.byteCount == store.usedBytes)
-        // No reader uses it anymore.
+        // No reader uses the resource anymore.
         lease.end()
         await store.waitUntilIdle()
         #expect(try recorded() == all)

@@ -112,7 +112,7 @@ extension MediaCache {
 
     /// Waits until no resource is open and all received bytes are recorded.
     ///
-    /// A revalidation in the background keeps its resource open after its reader has ended.
+    /// A revalidation in the background keeps a resource open after the resource's last reader has ended.
     func waitUntilUnused() async {
         while resources.count > 0 {
             for resource in resources.open { await resource.scheduler.waitUntilIdle() }
@@ -144,7 +144,7 @@ extension MediaResource {
         try #require(expected.isEmpty || position == expected.upperBound)
     }
 
-    /// Reads a range and returns its error; `nil` if it has none.
+    /// Reads a range, and returns the error of the read; `nil` if the read succeeds.
     func failure(
         _ range: MediaRange = .all, after check: (MediaChunk) throws -> Void = { _ in }
     ) async throws -> CacheError? {

@@ -160,7 +160,7 @@ struct PartialContentPolicyCases {
             try await stage.session {
                 try await $0.media(for: stage.url()).check(.all, Self.song, covers: 0..<3_000_000)
             }
-            // The origin responds with 206 and the stored tag, although `If-None-Match` matches.
+            // The origin responds with 206 and the stored tag, even though `If-None-Match` matches.
             stage.origin.update("/a") {
                 $0.etag = nil
                 $0.rules = [.always(.field("ETag", "\"v1\""))]

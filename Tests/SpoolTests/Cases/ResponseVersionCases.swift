@@ -72,7 +72,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E351: if each response contains different bytes, a reader from the start gets all bytes from one response",
+        "E351: if each response contains different bytes, a reader of the whole resource gets them from one response",
         arguments: [nil, "W/", ""], [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func splicedMedia(_ tag: String?, _ freshness: FreshnessPolicy) async throws {
         let patterns = (0..<8).map { PatternBytes(seed: UInt64($0), length: 5_000_000 + Int64($0) * 70_000) }

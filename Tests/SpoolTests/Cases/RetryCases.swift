@@ -30,7 +30,7 @@ struct RetryCases {
             let events = EventLog(cache)
             try await cache.media(for: stage.url()).check(.all, Self.song, covers: 0..<Self.song.length)
             let delays = await delays(3, events)
-            // 200, 400 and 800 ms, reduced by at most a quarter.
+            // The delays are 200, 400 and 800 ms, each reduced by at most a quarter.
             #expect(delays.allSatisfy { $0 >= .milliseconds(150) }, "\(delays)")
         }
     }

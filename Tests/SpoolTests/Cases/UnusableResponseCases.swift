@@ -24,7 +24,7 @@ struct UnusableResponseCases {
     }
 
     @Test(
-        "E63: a response without a valid status line is an error if the request without a range also receives it",
+        "E63: a response without a valid status line causes an error if a request without a range also receives it",
         arguments: ["HTTP/7.1 200 OK", "\u{0}"])
     func noStatusLine(_ line: String) async throws {
         try await checkRefused(line + "\r\n\r\nhello", [.malformedResponse, .originUnavailable], requests: 2)

@@ -78,7 +78,8 @@ struct CapacityTests {
         #expect(onDisk() <= limit + rows)
         #expect(used.looks > 300, "it was measured throughout")
         #expect(used.most > limit / 2, "there is something to measure")
-        // Each transfer may write one more block at this moment. The blocks of the file system are smaller.
+        // Each transfer may be writing one more block when the files are measured. The blocks of the file system are
+        // smaller.
         let transfers = Int64(MediaCache.Configuration().maximumConnectionsPerOrigin)
         #expect(used.most <= limit + rows + transfers * Block.size)
     }

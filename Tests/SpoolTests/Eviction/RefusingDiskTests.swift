@@ -33,7 +33,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "C35: if writes start to fail at the first, tenth or thirtieth, playback continues and no record is wrong",
+        "C35: if writes fail from the first, tenth or thirtieth one, playback continues and no record is wrong",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS], [0, 9, 29])
     func failingWrites(code: POSIXErrorCode, skipped: Int) async throws {
         let disk = FaultyFileSystem()

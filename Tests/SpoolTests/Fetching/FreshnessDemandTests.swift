@@ -235,7 +235,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E87: after a limit on its use, a resource is revalidated, and open readers continue")
+    @Test("E87: after the time limit on its use, a resource is revalidated, and open readers continue")
     func limitedUse() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in

@@ -228,7 +228,7 @@ struct OriginCoordinatorTests {
         #expect(origins.sharesBottleneck("a", "b"))
     }
 
-    @Test("E176: if there are more than 1024 origins, an unused one is forgotten, and the others keep their state")
+    @Test("E176: if there are more than 1024 origins, an unused one is removed, and the others keep their state")
     func originLimit() throws {
         let coordinator = coordinator()
         let connection = try #require(coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback))

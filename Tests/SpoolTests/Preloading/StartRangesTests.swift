@@ -108,7 +108,7 @@ struct StartRangesTests {
         let size = data[name.lowerBound - 4..<name.lowerBound].reduce(Int64(0)) { $0 << 8 | Int64($1) }
         let search = try ContainerSearch(data)
         #expect(search.plan.ranges.contains(start..<start + size))
-        // A read of its tables fetches the index to its end, instead of one table after another.
+        // A read of the index's tables fetches the index to its end, instead of one table after another.
         #expect(search.fetchedRanges.contains(start + size - 1))
     }
 

@@ -73,7 +73,7 @@ struct SchedulerHostileTests {
             bench.perform(bench.machine.close())
             #expect(bench.resumed.contains(id) || bench.isCancelled(id))
             #expect(!bench.isHeld(id))
-            // Without space, it does not delay closing.
+            // If there is no space, the transfer does not delay closing.
             #expect(bench.lackSpace(id) == .stop)
             #expect(bench.isCancelled(id))
         }

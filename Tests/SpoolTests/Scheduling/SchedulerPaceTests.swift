@@ -110,7 +110,8 @@ private struct PacedPlay {
         bench.actions.reduce(0) { if case .start(_, _, let upper, _) = $1 { max($0, upper ?? .max) } else { $0 } }
     }
 
-    /// - Parameter wish: Returns the number of bytes that the player would have read after a number of seconds.
+    /// - Parameter wish: A closure that returns the number of bytes that the player would have read after a number of
+    ///   seconds.
     mutating func run(until end: Duration, wish: (Double) -> Double) {
         var asked = 0
         var heads: Set<TransferID> = []

@@ -12,7 +12,7 @@ struct SchedulerStoredTests {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib))
         let inside = bench.open(at: 0)
         bench.advance(inside, to: 64 * kib)
-        let looked = bench.open(at: 0)  // Has found bytes, and may deliver them before it reports its position.
+        let looked = bench.open(at: 0)  // It has found bytes, and may deliver them before it reports its position.
         let outside = bench.open(at: 50 * mib)
         let brings = bench.transfer(at: 50 * mib)
         let others = bench.liveIDs.filter { $0 != brings }
