@@ -1,6 +1,7 @@
 import Foundation
 
-/// Media opened for images by one paused libmpv handle, without sound. One task may use it at a time.
+/// Media that a paused libmpv handle has opened for images, without audio output. One task may use this object at a
+/// time.
 final class ImageReader {
     let playback: ItemPlayback
     let isRotated: Bool
@@ -35,7 +36,7 @@ final class ImageReader {
         _ = try await event { $0 == .ready ? true : nil }
     }
 
-    /// Returns the image at a time, and its start in seconds.
+    /// Returns the image at a time, and the start time of the image in seconds.
     ///
     /// - Throws: `AVError`, or the error from the asset's loader.
     func picture(at time: Double, before: Double, after: Double) async throws -> (Picture, Double) {

@@ -147,25 +147,25 @@ extension AVAssetResourceLoader {
     package struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
         /// The violated rule.
         package enum Kind: String, Sendable, Equatable, CaseIterable {
-            /// Data that was delivered after the delegate was notified of the cancellation.
+            /// Delivering data after the delegate was notified of the cancellation.
             case respondAfterCancel
-            /// Data that was delivered after the request was finished.
+            /// Delivering data after the request was finished.
             case respondAfterFinish
-            /// A finish after the delegate was notified of the cancellation.
+            /// Finishing after the delegate was notified of the cancellation.
             case finishAfterCancel
-            /// A second finish.
+            /// Finishing a second time.
             case finishedTwice
-            /// A finish with fewer bytes than requested, which the player interprets as the end of the resource.
+            /// Finishing with fewer bytes than requested, which the player interprets as the end of the resource.
             case shortFinish
-            /// More bytes than requested. The excess is discarded.
+            /// Delivering more bytes than requested. The excess is discarded.
             case moreThanRequested
-            /// A content type that is not allowed.
+            /// Setting a content type that is not allowed.
             case contentTypeNotAllowed
-            /// Data that was delivered before the content information was provided.
+            /// Delivering data before the content information was provided.
             case dataBeforeInformation
-            /// A finished information request without information.
+            /// Finishing an information request without information.
             case finishedWithoutInformation
-            /// An accepted request that was released without being finished, so that the player would wait forever.
+            /// Releasing an accepted request without finishing it, so that the player would wait forever.
             case releasedUnfinished
         }
 

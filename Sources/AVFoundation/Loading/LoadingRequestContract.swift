@@ -28,7 +28,7 @@ struct LoadingRequestContract: Sendable, Equatable {
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
 
-    /// The result of checking a finish.
+    /// The result of checking a call that finishes the request.
     struct Finish: Sendable, Equatable {
         /// Whether this call finished the request. It is `false` if the request was already finished.
         var isFirst: Bool
@@ -83,7 +83,7 @@ struct LoadingRequestContract: Sendable, Equatable {
         return delivery
     }
 
-    /// Checks a finish by the delegate, with or without an error.
+    /// Checks the delegate's call that finishes the request, with or without an error.
     ///
     /// A request for information may be finished with or without its two bytes, because they are a probe.
     mutating func finish(

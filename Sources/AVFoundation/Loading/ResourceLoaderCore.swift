@@ -67,8 +67,8 @@ final class ResourceLoaderCore: Sendable {
 
     // MARK: The delegate
 
-    /// Runs `body` with the delegate on the calling thread, which must be on the delegate's queue. Returns `nil` if
-    /// there is no delegate.
+    /// Runs `body` with the delegate. This method must be called on the delegate's queue. Returns `nil` if there is no
+    /// delegate.
     func askDelegate(
         _ body: (AVAssetResourceLoader, any AVAssetResourceLoaderDelegate) -> Bool
     ) -> Bool? {
@@ -151,9 +151,9 @@ private struct WeakLoader: @unchecked Sendable {
 
 /// The policy for requesting and buffering bytes. `LoadingPattern` uses it for its decisions.
 struct LoadingPolicy: Sendable, Equatable {
-    /// The number of bytes ahead of the player at which a request is cancelled.
+    /// The number of buffered bytes ahead of the player's position at which a request is cancelled.
     var cancelAbove: Int64 = 1 << 20
-    /// The number of bytes ahead of the player below which a request is sent.
+    /// The number of buffered bytes ahead of the player's position below which a request is sent.
     var requestBelow: Int64 = 256 << 10
     /// The number of seconds of buffered media at which a request is cancelled. A new request is sent when a quarter of
     /// this amount is left.
@@ -161,7 +161,7 @@ struct LoadingPolicy: Sendable, Equatable {
     /// The setting applies once the bit rate of the media is known, and results in a limit from 512 KiB to 8 MiB. If
     /// `nil`, the limits in bytes above apply.
     var secondsAhead: Double? = 30
-    /// The number of bytes to buffer behind the player, for the short seeks of demuxers.
+    /// The number of bytes to retain before the player's position, for short backward seeks by demuxers.
     var keepBehind: Int64 = 256 << 10
     /// Whether the player sends the request for a seek before it cancels the previous request. Both orders occur with
     /// Apple's player.

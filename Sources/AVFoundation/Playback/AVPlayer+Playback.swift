@@ -140,7 +140,8 @@ extension AVPlayer {
 
     /// Seeks to a time.
     ///
-    /// A seek before the item is ready is delayed until it is ready. A new seek replaces an unfinished previous one.
+    /// A seek before the item is ready is delayed until the item is ready. A new seek replaces an unfinished previous
+    /// one.
     ///
     /// - Parameter completionHandler: Called once on the main actor. Its argument is `true` when playback continues at
     ///   the time. It is `false` if another seek replaced this one, the item changed or failed, or the time is not a

@@ -105,7 +105,7 @@ extension ItemPlayback {
         stream?.learned(duration: duration, secondsAhead: preferred > 0 ? preferred : nil)
     }
 
-    /// Handles a change between running and not running, for example because of a seek, the end, or missing media.
+    /// Handles a start or stop of playback, for example because of a seek, the end, or missing media.
     private func runs(_ isRunning: Bool, _ handle: MPVHandle) {
         let isHalted = state.withLock { $0.isAtEnd || $0.seeks.pending != nil || !$0.isLoaded }
         let isStarved =

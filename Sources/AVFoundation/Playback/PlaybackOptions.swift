@@ -79,7 +79,8 @@ struct PlaybackOptions: Sendable, Equatable {
     }
 }
 
-/// The outputs of a machine: screen and sound. Without this check, libmpv would search for devices and log failures.
+/// The outputs of a machine: screen and sound. If the outputs were not checked in advance, libmpv would search for
+/// devices and log failures.
 struct MachineOutputs: Sendable, Equatable {
     var hasScreen = true
     var hasSound = true

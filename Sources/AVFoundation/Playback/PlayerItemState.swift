@@ -37,7 +37,7 @@ final class PlayerItemState: Sendable {
         get { values.withLock { $0.loadedUntil } }
         set { values.withLock { $0.loadedUntil = newValue } }
     }
-    /// Whether playback can seek.
+    /// Whether seeking is possible.
     var isSeekable: Bool {
         get { values.withLock { $0.isSeekable } }
         set { values.withLock { $0.isSeekable = newValue } }

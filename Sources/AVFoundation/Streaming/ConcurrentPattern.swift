@@ -212,7 +212,7 @@ struct ConcurrentPattern: RequestPattern {
         return actions
     }
 
-    /// Releases bytes behind the position, and finished requests that are far away.
+    /// Releases bytes before the position, and finished requests for distant ranges.
     private mutating func releaseBytes() {
         let behind = position - policy.keepBehind
         for index in stretches.indices where !stretches[index].isTail && stretches[index].buffer.start <= position {

@@ -104,7 +104,7 @@ final class MediaStream: Sendable {
         }
     }
 
-    /// Loads the start before the first read.
+    /// Loads the start of the resource before the first read.
     func prebuffer() { feed { $0.prebuffer() } }
 
     /// Abandons the open requests, unless another reader now uses the stream. Their later bytes are discarded. The

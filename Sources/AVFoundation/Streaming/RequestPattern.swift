@@ -21,12 +21,12 @@ protocol RequestPattern: Sendable {
 
     /// Prepares for a demuxer that opens the stream.
     mutating func open() -> [Action]
-    /// Returns whether the information is available: `.bytes` with empty data if it is.
+    /// Returns `.bytes` with empty data if the information is available. Otherwise, returns `.wait` or `.failed`.
     mutating func opening() -> ReadResult
     /// Handles the closing of the demuxer, which no longer needs bytes. As with Apple's player, requests are not
     /// cancelled.
     mutating func close() -> [Action]
-    /// Loads the start before the first read.
+    /// Loads the start of the resource before the first read.
     mutating func prebuffer() -> [Action]
     /// Sets the bit rate of the media.
     mutating func learned(bytesPerSecond: Double, secondsAhead: Double?)
@@ -36,8 +36,8 @@ protocol RequestPattern: Sendable {
     mutating func read(limit: Int) -> (ReadResult, [Action])
     /// Records that the player is about to seek.
     mutating func expectSeek()
-    /// Ends a waiting read, unless the seek has reached the stream and the read is for its target. Returns `true` if a
-    /// read was ended.
+    /// Ends a waiting read, unless the seek has reached the stream and the read is for the seek's target. Returns
+    /// `true` if a read was ended.
     mutating func interrupt() -> (Bool, [Action])
     mutating func received(_ data: Data, token: Int) -> [Action]
     mutating func finished(token: Int, information: ContentInformation?) -> [Action]

@@ -16,8 +16,8 @@ extension AVAssetResourceLoader {
         set { core.policy.requestsBeforeCancelling = newValue }
     }
 
-    /// Sets the number of bytes ahead at which a player's stream cancels its request, and at which it sends another.
-    /// The setting applies to later items. Linux only, for tests.
+    /// Sets the numbers of buffered bytes ahead of the position at which a player's stream cancels its request, and
+    /// below which it sends another. The setting applies to later items. Linux only, for tests.
     package func setReadAhead(cancelAbove: Int64, requestBelow: Int64) {
         core.policy.cancelAbove = cancelAbove
         core.policy.requestBelow = requestBelow
