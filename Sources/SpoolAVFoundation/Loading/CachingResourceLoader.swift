@@ -165,8 +165,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Sets the duration in seconds and the rate, which determine the delivery rate. The method may be called from any
-    /// thread.
+    /// Sets the duration in seconds and the playback rate, which determine the delivery rate. The method may be called
+    /// from any thread.
     func plays(duration: Double?, rate: Float) {
         queue.async {
             self.pace.learn(length: self.resource?.length, duration: duration, rate: rate)

@@ -7,7 +7,7 @@ import Synchronization
 /// deliver all of the media, which the player would hold in memory. Therefore, each request first receives a burst, and
 /// then bytes at a few times the playback rate. The burst covers small requests, and the first bytes after a seek.
 struct DeliveryPace: Hashable, Sendable {
-    /// The number of bytes to deliver at once.
+    /// The number of bytes to deliver without a delay.
     private(set) var burst = Self.smallestBurst
     /// The number of bytes per second after the burst.
     private(set) var bytesPerSecond = Self.unknownRate

@@ -51,10 +51,10 @@ extension AVPlayer {
 
     /// Replaces the current item with a new one that plays at the same time and rate.
     ///
-    /// Use it for an item that has failed, because a failed item stays failed. A player ends a loading request that
-    /// receives no bytes after some time (reportedly 20 s to two minutes), even if the network returns later. Stored
-    /// bytes are not fetched again. HLS through a server gets a new URL, in case the system closed the server's socket
-    /// while the app was suspended.
+    /// Use this method for an item that has failed, because a failed item stays failed. A player ends a loading request
+    /// that receives no bytes after some time (reportedly 20 s to two minutes), even if the network returns later.
+    /// Stored bytes are not fetched again. HLS through a server gets a new URL, in case the system closed the server's
+    /// socket while the app was suspended.
     ///
     /// - Returns: Whether the new item has reached the time of the previous one. The result is also `false` if the
     ///   current item plays without a cache.

@@ -18,7 +18,7 @@ import Foundation
     private weak var player: AVPlayer?
     private var machine = StateMachine()
     private let clock: any Clock<Duration>
-    /// The player's own setting, which is restored for items that play without a cache.
+    /// The player's own value of `automaticallyWaitsToMinimizeStalling`, which is restored for items without a cache.
     private(set) var waitsForPlainItems: Bool
     private var tokens: [NotificationToken] = []
     private var currentItem: CurrentItemObservation?
