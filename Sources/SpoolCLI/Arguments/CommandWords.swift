@@ -37,7 +37,8 @@ enum RedactedArgument {
         }
     }
 
-    /// Returns whether the value of an option may be a secret. This also applies to unknown options.
+    /// Returns whether the value of an option may be a secret. The name of the option is sufficient, so unknown options
+    /// are also recognized.
     private static func mayHaveSecret(_ option: String) -> Bool {
         let name = option.lowercased()
         return ["header", "token", "bearer", "auth", "pass", "secret", "key", "cookie", "user"].contains {

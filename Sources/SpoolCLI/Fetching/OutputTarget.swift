@@ -46,7 +46,7 @@ final class OutputTarget: Sendable {
         }
     }
 
-    /// Whether bytes are only stored in the cache.
+    /// Whether the cache is the only destination of the bytes.
     var isCacheOnly: Bool {
         if case .nowhere = place { true } else { false }
     }
@@ -184,7 +184,7 @@ private final class PartialFile: Sendable {
         guard rename(partial, path) == 0 else { throw Output.unwritable("“\(path)”", errno) }
     }
 
-    /// Removes the written bytes.
+    /// Removes the file if only this command has written to it.
     func discard() {
         // A failure to remove the file is ignored, because the original error is reported.
         if state.withLock({ $0.isOurs }) { unlink(partial) }

@@ -46,7 +46,7 @@ struct PlayPlan: Sendable {
 extension PlayPlan {
     /// Returns a plan that leaves missing ranges and fills them later.
     ///
-    /// Near the start, it seeks to the last third. Soon afterwards, it seeks back, and then plays to the end.
+    /// Near the start, playback seeks to the last third. Soon afterwards, it seeks back, and then continues to the end.
     static func tour(ofSeconds duration: Double) -> PlayPlan {
         let time = { (share: Double) in (duration * share * 10).rounded() / 10 }
         return PlayPlan(
@@ -56,7 +56,7 @@ extension PlayPlan {
             rate: rate(forSeconds: duration))
     }
 
-    /// Returns the rate of the demonstration. It is 10, or higher if that is necessary to play the media in about 15
+    /// Returns the rate of the demonstration. It is 10, or up to 100 if that is necessary to play the media in about 15
     /// seconds.
     static func rate(forSeconds duration: Double) -> Double { min(100, max(10, duration / 15)) }
 }

@@ -21,7 +21,7 @@ extension CacheOptions {
         return try await use(try await openWhenFree(upstream), capacity: capacity, body)
     }
 
-    /// Passes a cache, which may be read-only, to `body`.
+    /// Opens a cache, which may be read-only, and passes it to `body`.
     ///
     /// If a server uses the directory, stored bytes are read from the directory, and missing ranges are fetched through
     /// the server.
