@@ -20,7 +20,7 @@ struct ConcurrentPatternTests {
         return pattern
     }
 
-    @Test("E80: the first read requests two ranges, the end of the resource, and everything after the two ranges")
+    @Test("E80: the first read causes requests for two ranges, the resource's end, and all bytes after the two ranges")
     func first() {
         var pattern = opened()
         let (result, actions) = pattern.read(limit: 10)

@@ -206,7 +206,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: times[3]).image) == 30)
     }
 
-    @Test("When a sequence is released early, its work ends")
+    @Test("Releasing a sequence of images early ends its unfinished work")
     func sequenceGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let generator = exactGenerator(asset(delegate, delegate.queue))

@@ -38,14 +38,14 @@ struct FailingPlaybackTests {
         #expect((playing.item.error as? CocoaError)?.code == .fileReadNoPermission)
     }
 
-    @Test("A custom scheme without a delegate fails the item")
+    @Test("An item with a custom scheme and without a delegate fails")
     func noDelegate() async {
         let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // The URL is valid.
         await playing.load()
         #expect((playing.item.error as? URLError)?.code == .unsupportedURL)
     }
 
-    @Test("A delegate that does not accept requests fails the item")
+    @Test("If the delegate does not accept requests, the item fails")
     func takesNothingOn() async {
         let delegate = IdleDelegate()
         let playing = Playing(delegate, queue: DispatchQueue(label: "idle"))
@@ -53,7 +53,7 @@ struct FailingPlaybackTests {
         #expect((playing.item.error as? URLError)?.code == .resourceUnavailable)
     }
 
-    @Test("Bytes that are not media fail the item with AVFoundation's error")
+    @Test("If the bytes are not media, the item fails with AVFoundation's error")
     func noMedia() async {
         let playing = Playing(MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mp3"))
         await playing.load()
@@ -71,7 +71,7 @@ struct FailingPlaybackTests {
         #expect(playing.item.error is AVError)
     }
 
-    @Test("A missing file fails the item")
+    @Test("An item for a missing file fails")
     func noFile() async {
         let playing = Playing(AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/media.mp3")))
         await playing.load()

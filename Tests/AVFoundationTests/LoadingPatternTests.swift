@@ -37,7 +37,7 @@ struct LoadingPatternTests {
         return (-1, actions)
     }
 
-    @Test("Information is requested first, then everything from the position to the end")
+    @Test("Information is requested first, then all bytes from the position to the end")
     func first() {
         var pattern = opened()
         #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])

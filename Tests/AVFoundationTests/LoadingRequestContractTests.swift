@@ -61,7 +61,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&failing, failing: true) == .init(isFirst: true))
     }
 
-    @Test("Bytes beyond the requested range are a violation and are not accepted")
+    @Test("Bytes delivered beyond the range are a violation and are not accepted")
     func tooMuch() {
         var contract = opened(length: 10)
         #expect(
@@ -71,7 +71,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&contract) == .init(isFirst: true))
     }
 
-    @Test("Bytes before the information are a violation")
+    @Test("Delivering bytes before the information is a violation")
     func dataFirst() {
         var contract = opened()
         #expect(

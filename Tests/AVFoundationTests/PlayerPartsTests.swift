@@ -87,7 +87,7 @@ struct PlayerPartsTests {
         #expect(unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)() == -8)
     }
 
-    @Test("The environment selects the headless mode")
+    @Test("An environment variable selects the headless mode")
     func environment() {
         #expect(AVPlayer.HeadlessMode.fromEnvironment([:]) == nil)
         #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": ""]) == nil)

@@ -21,7 +21,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("E280: a 203 is used like a 200")
+    @Test("E280: a 203 response is used like a 200 response")
     func transformed() throws {
         let response = makeResponse(203, ("ETag", "\"a\""), ("Content-Length", "1000"))
         let placement = try #require(evaluate(response, from: nil, end: nil).accepted)

@@ -107,7 +107,7 @@ struct LoadingRequestStateMachineTests {
         #expect(beyond.informationLoaded(length: 100) == [.finish])
     }
 
-    @Test("D47: a suspended request resumes where it stopped, and late bytes of the previous reader are ignored")
+    @Test("D47: a suspended request resumes where it stopped, and late bytes from the previous reader are ignored")
     func restAndGoOn() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)

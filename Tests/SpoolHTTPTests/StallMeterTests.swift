@@ -27,7 +27,7 @@ import Testing
         #expect(ticks(&enough, Array(repeating: 3750, count: 24)) == Array(repeating: nil, count: 24))
     }
 
-    @Test("E224: a body without a length has no minimum rate, but a time without bytes is reported")
+    @Test("E224: a body without a length has no minimum rate, but a period without bytes is reported")
     func endless() {
         var meter = meter()
         meter.isEndless = true

@@ -313,7 +313,7 @@ struct MediaFileTests {
         #expect(try SystemFileSystem().openFile(fixture.path, .read).size() == 6 * 65536)
     }
 
-    @Test("E105: blocks whose space the disk does not free are forgotten and stay claimed; no others are evicted")
+    @Test("E105: blocks whose space the disk does not free count as missing and stay claimed; no others are evicted")
     func dropFails() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()

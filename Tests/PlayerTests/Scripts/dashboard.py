@@ -245,7 +245,7 @@ def check_token(page):
 
 
 def events(page):
-    """The requests for events, with their headers."""
+    """Returns the requests for events, with their headers."""
     return [head for head in page.relay.requested if "/api/events" in head.split("\r\n")[0]]
 
 
@@ -353,7 +353,7 @@ def check_sharing(page):
 
 
 def check_paths(page, preload="https://media.example/trip/video.mp4"):
-    """The four paths of a new user: cached media, savings, slow playback, and media for a trip."""
+    """Checks the four paths of a new user: cached media, savings, slow playback, and media for a trip."""
     page.open(with_token=True)
     assert page.rows() and "Stored" in page.text(".figures")
     saved = page.js("return document.querySelectorAll('.figure .value')[1].innerText")

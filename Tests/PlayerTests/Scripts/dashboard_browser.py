@@ -170,7 +170,7 @@ class Page:
         return self.js("return fetch('api/resources').then(response => response.json())")["resources"]
 
     def resource_view(self, is_stream=False):
-        """The fragment of a resource: a stream, or preferably a video of a known length."""
+        """Returns the fragment of a resource: a stream, or preferably a video of a known length."""
         resources = self.stored()
         chosen = [r for r in resources if r["kind"] != "file"] if is_stream else [
             r for r in resources if r["length"] and (r["contentType"] or "").startswith("video")]
@@ -201,7 +201,7 @@ class Page:
         raise AssertionError(f"Tab does not reach {selector}; the focus is on {self.active()}")
 
     def frames(self, seconds, scroll=False):
-        """The durations of the frames during the given number of seconds, in milliseconds."""
+        """Returns the durations of the frames during the given number of seconds, in milliseconds."""
         self.js(WATCH_FRAMES)
         end = time.time() + seconds
         while time.time() < end:
@@ -211,7 +211,7 @@ class Page:
         return sorted(self.js("return window.spoolFrames"))
 
     def unnamed(self):
-        """The interactive elements and images without an accessible name, and the number of all such elements."""
+        """Returns interactive elements and images without an accessible name, and the number of all such elements."""
         self.cdp("Accessibility.enable")
         nodes = self.cdp("Accessibility.getFullAXTree")["nodes"]
         found, count = [], 0

@@ -45,7 +45,7 @@ def check_names(page):
 
 
 def overflow(page):
-    """The elements outside the width of the page, if it scrolls horizontally."""
+    """Returns the elements outside the width of the page, if it scrolls horizontally."""
     return page.js("""
         const width = document.documentElement.clientWidth;
         if (document.documentElement.scrollWidth <= width) return [];
@@ -82,7 +82,7 @@ def check_rtl(page):
 
 
 def check_locale(page):
-    """Numbers and dates have the format of the browser's locale."""
+    """Checks that numbers and dates have the format of the browser's locale."""
     formats = """const done = arguments[0];
         import(new URL('format.js', document.baseURI)).then(({ bytes, date, number }) =>
             done([number(1234567), bytes(12345678), date(0)]));"""

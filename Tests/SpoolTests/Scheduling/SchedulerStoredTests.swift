@@ -283,7 +283,7 @@ struct SchedulerStoredTests {
         #expect(bench.offerEvictable(mib) == [99 * mib..<100 * mib])
     }
 
-    @Test("Bytes under eviction are not requested until they are evicted, and bytes that remain are available again")
+    @Test("During their eviction, bytes are not requested; bytes that remain afterwards are available again")
     func dropped() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<10 * mib), window: mib)
         let away = bench.open(at: 9 * mib)
@@ -298,7 +298,7 @@ struct SchedulerStoredTests {
         #expect(bench.storedRanges == ByteRangeSet(64 * kib..<128 * kib, 2 * mib..<10 * mib))
     }
 
-    @Test("A transfer stops before bytes under eviction")
+    @Test("A transfer stops before bytes that are being evicted")
     func transferMeetsEviction() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(512 * kib..<mib), window: 256 * kib)
         let reader = bench.open(at: 0, .preload)
