@@ -12,7 +12,7 @@ public struct CMTime: Sendable, Hashable {
     public var value: CMTimeValue
     /// The number of units in one second, which is above 0 for a numeric time.
     public var timescale: CMTimeScale
-    /// The kind of value.
+    /// The flags that specify the kind of the time.
     public var flags: CMTimeFlags
     /// The number of a timeline that restarts at 0. Here, the epoch is always 0.
     public var epoch: CMTimeEpoch
@@ -47,7 +47,8 @@ public struct CMTime: Sendable, Hashable {
         }
     }
 
-    /// The time in seconds. It is NaN for an invalid or indefinite time, and infinite for the infinities.
+    /// The time in seconds. It is NaN for an invalid or indefinite time, and infinite for positive or negative
+    /// infinity.
     public var seconds: Double {
         guard flags.contains(.valid) else { return .nan }
         if flags.contains(.positiveInfinity) { return .infinity }

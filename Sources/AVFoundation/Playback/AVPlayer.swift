@@ -298,7 +298,7 @@ struct TimeObserver {
     let interval: Double
     let queue: DispatchQueue
     let block: @Sendable (CMTime) -> Void
-    /// The last reported multiple of the interval, in intervals.
+    /// The last reported multiple of the interval, as a number of intervals.
     var lastReported: Int64?
 
     /// Returns whether a new multiple of the interval has been reached, or the time has moved back, and records it.

@@ -67,7 +67,7 @@ public import Foundation
         super.init()
     }
 
-    /// Returns another item for the same asset, at its start.
+    /// Returns a new item for the same asset, which plays from the start.
     nonisolated open func copy(with zone: NSZone? = nil) -> Any {
         guard let urlAsset else { return self }
         return AVPlayerItem(asset: urlAsset, automaticallyLoadedAssetKeys: automaticallyLoadedAssetKeys)

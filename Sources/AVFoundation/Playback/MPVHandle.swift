@@ -119,7 +119,8 @@ extension MPVHandle {
                 framesPerSecond: Float(number(entry + "demux-fps") ?? 0),
                 languageCode: text(entry + "lang"), isEnabled: flag(entry + "default") ?? true)
         }
-        // libmpv reports only the bit rates of audio. A single video track gets the remaining bit rate of the file.
+        // libmpv reports only the bit rates of audio. If the bit rate of only one track is unknown, the remaining bit
+        // rate of the file is assigned to that track.
         let unknown = tracks.indices.filter { tracks[$0].mediaType != .subtitle && tracks[$0].bitsPerSecond == 0 }
         if unknown.count == 1, let index = unknown.first, let bytes = number("file-size"),
             let seconds = number("duration"),

@@ -51,8 +51,8 @@ final class StreamReader: Sendable {
 // The functions that libmpv calls to read a custom URL. They run on libmpv's own threads (`mpv/opener`, `mpv/demux`).
 // Therefore, they are plain functions: an actor-isolated closure would crash there.
 
-/// The `mpv_stream_cb_open_ro_fn`. `userData` is an unretained ``StreamReader``, which the playback retains until its
-/// handle is destroyed.
+/// Opens a stream, as the `mpv_stream_cb_open_ro_fn` of libmpv. `userData` is an unretained ``StreamReader``, which the
+/// playback retains until its handle is destroyed.
 func openMediaStream(
     _ userData: UnsafeMutableRawPointer?, _ url: UnsafeMutablePointer<CChar>?,
     _ info: UnsafeMutablePointer<mpv_stream_cb_info>?
