@@ -2,8 +2,8 @@
 import Foundation
 import Spool
 
-/// The conversion between an origin's URL and a URL that a player cannot load itself, so that it uses the cache's
-/// loader.
+/// The conversion between an origin's URL and a URL that a player cannot load itself, so that the player uses the
+/// cache's loader.
 ///
 /// The prefix precedes the scheme in the text of the URL: `https://host/a.mp3` becomes `spool+https://host/a.mp3`. The
 /// rest is unchanged, so the original URL is restored exactly. The prefix contains only characters that RFC 3986 §3.1

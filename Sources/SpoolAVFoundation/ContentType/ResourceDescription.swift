@@ -83,7 +83,7 @@ struct LoadingRules: Sendable {
 
 /// The policy for resources that a loader can't provide, but that the player may load itself.
 ///
-/// Such a resource has no length, as in a chunked response or a live stream, or the transport can't load it.
+/// The length of such a resource is unknown, as in a chunked response or a live stream, or the transport can't load it.
 enum DirectLoadingPolicy: Sendable {
     /// Serves a resource of unknown length until the response ends. A failure of the transport is an error.
     case serve

@@ -94,7 +94,8 @@ enum UniformType {
     }
 
     #if canImport(UniformTypeIdentifiers)
-    /// Returns the type if it is media. Dynamic types (`dyn.…`) and text are of no use to a player.
+    /// Returns the type in an array if it is media; otherwise, an empty array. Dynamic types (`dyn.…`) and text are of
+    /// no use to a player.
     private static func declared(_ type: UTType?) -> [String] {
         guard let type, !type.isDynamic, type.conforms(to: .audiovisualContent) else { return [] }
         return [type.identifier]
@@ -210,8 +211,8 @@ extension UniformType {
 
     /// Returns whether the bytes are packets of 188 bytes (ISO/IEC 13818-1 §2.4.3).
     ///
-    /// Each packet starts with a sync byte. The first packet has no error flag, and contains a payload or an adaptation
-    /// field.
+    /// Each packet starts with a sync byte. In the first packet, the error flag is not set, and there is a payload or
+    /// an adaptation field.
     private static func isTransportStream(_ bytes: [UInt8]) -> Bool {
         guard bytes.count >= 4, bytes[0] == 0x47, bytes[1] & 0x80 == 0, bytes[3] & 0x30 != 0 else { return false }
         return [188, 376].allSatisfy { $0 >= bytes.count || bytes[$0] == 0x47 }

@@ -201,7 +201,7 @@ extension LoadingRequest {
         /// Whether bytes are still to be delivered.
         var owesBytes: Bool { state == .responding || state == .waitingForInformation && requested.start != nil }
 
-        /// Whether the read with this token is still needed.
+        /// Returns whether the read with this token is still needed.
         func isReading(_ token: Int) -> Bool { state == .responding && isBeingRead && token == lastToken }
 
         // MARK: From the cache

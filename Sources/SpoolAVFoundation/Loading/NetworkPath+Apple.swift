@@ -7,7 +7,7 @@ final class NetworkPath: Sendable {
     private let monitor = NWPathMonitor()
 
     /// Creates an observation that calls `returned` on its own queue whenever the network is available after a change,
-    /// until it is released.
+    /// until the observation is released.
     init(_ returned: @escaping @Sendable () -> Void) {
         monitor.pathUpdateHandler = { path in
             if path.status == .satisfied { returned() }

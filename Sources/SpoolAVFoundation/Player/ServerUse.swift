@@ -12,7 +12,7 @@ final class ServerUse: Sendable {
     private let server: any MediaServer
     private let isActive = Mutex(false)
 
-    /// Starts a use of a server.
+    /// Starts a use of the server, which ends with ``end()`` or when this object is released.
     init(of server: any MediaServer) {
         self.server = server
         start()

@@ -65,8 +65,8 @@ import Spool
         server != nil && CachingURL.isHLS(source.url, contentType: nil)
     }
 
-    /// Starts a preload. Returns `nil` for a stream while the conditions do not allow it. The preload is tried again
-    /// when the queue changes or advances.
+    /// Starts a preload. Returns `nil` for a stream while the conditions do not allow the preload. The preload is tried
+    /// again when the queue changes or advances.
     private func begin(_ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority) -> RunningPreload? {
         guard let server, isStream(source) else { return .media(preloader.add(source, amount, priority: priority)) }
         guard preloader.isAllowedBySystem else { return nil }
