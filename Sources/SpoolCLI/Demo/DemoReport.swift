@@ -35,7 +35,7 @@ struct DemoReport: Sendable {
     var arrivals: DownloadMap
     /// The seeks of the first playback, in order.
     var seeks: [SeekArgument]
-    /// The counts of the origin's socket, or `nil` if the origin is not the local server.
+    /// The counts that the origin's socket reported, or `nil` if the origin is not the local server.
     var sent: (bytes: Int64, again: Int64, interrupted: Int)?
     /// Whether the cached file equals the origin's, byte for byte, or `nil` if that is unknown.
     var isIdentical: Bool?
