@@ -63,7 +63,7 @@ struct MethodTests {
         }
     }
 
-    @Test("A redirect is returned if following is disabled, and for methods other than GET and HEAD")
+    @Test("A redirect is returned if following redirects is disabled, and for methods other than GET and HEAD")
     func redirects() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .pattern(10)]) { origin in
             for upstream in Self.upstreams {

@@ -315,7 +315,8 @@ struct CatalogTests {
         }
         var catalog = try Catalog(path: fixture.path, now: fixture.start)
         if catalog.setAside == nil {
-            // Damage that is not found at opening is found during use, and handled at the next opening.
+            // Damage that is not found when the catalog is opened is found during use, and handled when the catalog is
+            // opened again.
             let error = #expect(throws: CacheError.self) { try fixture.use(catalog) }
             #expect(error?.code == .catalogDamaged)
             try? catalog.close()

@@ -36,7 +36,7 @@ struct DirectoryProtectionTests {
         #expect(recorder.directories == [path])
     }
 
-    @Test("E134: each later opening protects the directory again, but not a media folder")
+    @Test("E134: reopening the store protects its directory again, but not a media folder")
     func openedAgain() async throws {
         for _ in 0..<2 {
             let store = try await open()

@@ -20,7 +20,7 @@ struct StoreOpeningTests {
         await #expect(throws: CacheError.self) { _ = try await body() }
     }
 
-    @Test("E58: an invalid configuration is rejected at opening")
+    @Test("E58: an invalid configuration is rejected when the store is opened")
     func configuration() async throws {
         for open in [
             { try await fixture.open(capacity: -1) }, { try await fixture.open(memoryLimit: 0) },
@@ -231,7 +231,7 @@ struct StoreOpeningTests {
         try await store.close()
     }
 
-    @Test("A cleanup that fails continues after the next opening")
+    @Test("A failed cleanup continues after the store is reopened")
     func sweepGoesOn() async throws {
         try await fixture.open().close()
         try fixture.recordUncleanEnd()
@@ -361,7 +361,7 @@ struct StoreOpeningTests {
         let order = try await store.resources().sorted { $0.lastUsedAt < $1.lastUsedAt }
         #expect(order.map(\.url) == ["b", "c", "a", "d"].map(StoreFixture.url))
         #expect(order.allSatisfy { abs($0.lastUsedAt.timeIntervalSince(now)) < 60 })
-        // The wrong time can also be detected at the next opening.
+        // The wrong time can also be detected when the store is opened again.
         use("d", years: 10)
         try await store.close()
         fixture.calendar.withLock { $0 -= 10 * 31_557_600 }

@@ -22,7 +22,7 @@ struct StoreRefusalTests {
         var bytes: Data?
     }
 
-    /// The files and folders under a path, except for the index of the log.
+    /// Returns the files and folders under a path, except for the index of the log.
     private func items(under path: String) throws -> [String: Item] {
         var items: [String: Item] = [:]
         for name in FolderTree.paths(under: path) + [""] where !name.hasSuffix("-shm") {

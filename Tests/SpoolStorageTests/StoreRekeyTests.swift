@@ -309,7 +309,7 @@ struct StoreRekeyTests {
 }
 
 extension Result where Failure == any Error {
-    /// The result of an asynchronous function.
+    /// Creates the result of an asynchronous function.
     fileprivate init(_ body: () async throws -> Success) async {
         do { self = .success(try await body()) } catch { self = .failure(error) }
     }

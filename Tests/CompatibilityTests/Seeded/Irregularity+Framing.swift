@@ -61,7 +61,7 @@ extension Irregularity {
             rules: [.always(.field(name, String(line.dropFirst(name.count + 2))))])
     }
 
-    /// All irregularities of a kind.
+    /// Returns all irregularities of a kind.
     static func all(_ kind: Kind) -> [Irregularity] {
         switch kind {
         case .type: types

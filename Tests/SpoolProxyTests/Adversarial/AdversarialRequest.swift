@@ -38,7 +38,7 @@ struct ExpectedResponse: Sendable {
     var mayContinue = false
 }
 
-/// A media file from the origin behind the server.
+/// A media file from the server's origin.
 struct AdversarialMedia: Sendable {
     var index: Int
     var length: Int64

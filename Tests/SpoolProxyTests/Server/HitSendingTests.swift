@@ -28,7 +28,7 @@ import Testing
         let url: URL
         let scratch: ScratchDirectory
 
-        /// The state of a connection that has just sent the resource.
+        /// Returns the state of a connection that has just sent the resource.
         func recentMedia() async throws -> RecentMedia {
             let media = cache.media(for: url)
             let response = try await media.response().response

@@ -11,7 +11,7 @@ import Testing
 
 /// Responses from an origin that sends the header fields immediately and the body later.
 @Suite(.timeLimit(.minutes(1))) struct LateBodyTests {
-    /// A resource whose first response has no body until the origin is released.
+    /// Returns a resource whose first response contains no body until the origin is released.
     private static func resource(_ text: String, type: String, etag: String? = nil) -> OriginResource {
         OriginResource(
             .data(Data(text.utf8)), etag: etag, contentType: type, rules: [OriginRule(0..<1, .stall(after: 0))])

@@ -18,7 +18,7 @@ import Testing
     }
 
     @Test(
-        "E326: a file belongs to the manifest of its own origin, even if a manifest of another origin references it",
+        "E326: a file belongs to the manifest from its own origin, even if another origin's manifest references it",
         arguments: [true, false])
     func foreignManifests(isOwnFirst: Bool) async throws {
         func playlist(_ segment: String) -> OriginResource {
@@ -74,7 +74,7 @@ import Testing
                 try await ProxyServer.run(freshness: .immutable) { server, _ in
                     let root = "/http/127.0.0.1:\(origin.port)"
                     let foreign = "/http/127.0.0.1:\(other.port)/foreign.m3u8"
-                    // Without a master playlist of its own origin, the variable is not replaced.
+                    // Without a master playlist from the same origin, the variable is not replaced.
                     #expect(try await server.get(foreign).status == 200)
                     let early = String(decoding: try await server.get("\(root)/media.m3u8").body, as: UTF8.self)
                     #expect(!early.contains("evil.example"), "\(early)")

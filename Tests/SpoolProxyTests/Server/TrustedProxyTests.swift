@@ -123,7 +123,7 @@ import Testing
         #expect(others == ["127.0.0.1", "127.0.0.1"])
     }
 
-    @Test("E208: for a client that a trusted proxy identifies, concurrent requests are limited, connections are not")
+    @Test("E208: for a client that a trusted proxy identifies, concurrent requests are limited; connections are not")
     func requestsPerClient() async throws {
         _ = try await Self.run { server, origin in
             func media(_ index: Int, from client: String) -> String { Self.request("/\(index)", from: client) }

@@ -27,7 +27,7 @@ struct SharedPage: Sendable {
 
     var isMedia: Bool { kind == .media || kind == .mediaInParts }
 
-    /// The bytes of a response to a request for the resource.
+    /// Returns the bytes of a response to a request for the resource.
     func body(_ serial: Int) -> [UInt8] {
         switch kind {
         case .media, .mediaInParts: SharingOrigin.body(0, length: length)

@@ -25,7 +25,8 @@ struct StubProxy {
         try? OriginURL(URIReference(reference).resolved(against: URIReference(final.description)))
     }
 
-    /// Whether resolving `written` through the proxy yields the same URL as resolving `original` without the proxy.
+    /// Returns whether resolving `written` through the proxy yields the same URL as resolving `original` without the
+    /// proxy.
     static func isSame(
         _ written: String, as original: String, final: OriginURL, requested: OriginURL
     ) throws -> Bool {

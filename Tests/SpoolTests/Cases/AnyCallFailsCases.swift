@@ -24,7 +24,8 @@ struct AnyCallFailsCases {
         [false, true].map { Failure(code: code, isLasting: $0) }
     }
 
-    /// Returns a stage with a partly stored resource after an unclean shutdown. Opening it makes the most calls.
+    /// Returns a stage with a partly stored resource after an unclean shutdown. Opening a cache in this state makes the
+    /// most calls.
     private func stage(_ disk: FaultyFileSystem, _ previous: String) throws -> MemoryStage {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], disk: disk)
         try FileManager.default.copyItem(atPath: previous, toPath: stage.directory)

@@ -202,7 +202,7 @@ struct ClosingAndBoundsCases {
     ]
 
     @Test(
-        "E58: an invalid configuration is rejected at opening, with an error that names the value",
+        "E58: an invalid configuration is rejected when the cache is opened, with an error that names the value",
         arguments: 0..<impossible.count)
     func configuration(_ index: Int) async throws {
         let (name, change) = Self.impossible[index]

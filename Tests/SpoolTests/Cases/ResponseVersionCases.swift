@@ -13,7 +13,7 @@ struct ResponseVersionCases {
     static let song = PatternBytes(seed: 1, length: 6_000_000)
     static let other = PatternBytes(seed: 2, length: 6_000_000)
 
-    /// An origin that changes its resource before each response.
+    /// Returns a stage whose origin changes its resource before each response.
     private func stage(
         _ freshness: FreshnessPolicy, _ behaviors: [OriginBehavior] = [],
         change: @escaping @Sendable (inout OriginResource, UpstreamRequest, Int) -> Void

@@ -28,7 +28,8 @@ struct UnprovenVersionCases {
         }
     }
 
-    /// An origin whose media silently changes from `song` to `other` while a response stalls halfway.
+    /// Returns a stage whose response with `song` stalls after `stall` bytes, so that a test can change the media
+    /// meanwhile.
     private func stage(
         _ behaviors: [OriginBehavior], _ freshness: FreshnessPolicy, stall: Int64
     ) throws -> MemoryStage {

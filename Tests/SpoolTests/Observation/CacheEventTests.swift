@@ -100,7 +100,7 @@ struct CacheEventTests {
         #expect(second == [])
     }
 
-    @Test("A partial read reports no completion; fetching the missing bytes reports it")
+    @Test("A partial read does not report completion, but fetching the missing bytes does")
     func completedLater() async throws {
         let stage = try stage()
         let part = try await story(stage) { cache in
@@ -133,7 +133,7 @@ struct CacheEventTests {
             ])
     }
 
-    @Test("If all requests fail, each retry is reported, then the failure, once")
+    @Test("If all requests fail, each retry is reported, and then the failure once")
     func failed() async throws {
         let stage = try stage(.always(.status(500)))
         let heard = try await story(stage) { cache in

@@ -53,7 +53,8 @@ struct SchedulerModel {
         overlap() ?? counts(bench) ?? review() ?? timers(bench) ?? inVain(bench)
     }
 
-    /// No two transfers fetch the same byte, and no transfer includes bytes that are stored or being evicted.
+    /// Checks that no two transfers fetch the same byte, and no transfer includes bytes that are stored or being
+    /// evicted.
     private func overlap() -> String? {
         var reaches: [(id: TransferID, range: Range<Int64>)] = []
         for (id, state) in transfers where !state.isStale {
@@ -73,7 +74,7 @@ struct SchedulerModel {
         return live > slots ? "\(live) concurrent transfers" : nil
     }
 
-    /// The counts of the machine equal the numbers of objects.
+    /// Checks that the counts of the machine equal the numbers of objects.
     private func counts(_ bench: SchedulerBench) -> String? {
         let expectant = readers.count { _, reader in
             if case .waiting = reader.status { reader.priority == .playback } else { false }
@@ -90,7 +91,7 @@ struct SchedulerModel {
         return nil
     }
 
-    /// Each transfer is in the state that its readers require, and none is paused without a reason.
+    /// Checks that each transfer is in the state that its readers require, and that none is paused without a reason.
     private func review() -> String? {
         guard !isClosing else { return nil }
         for (id, state) in transfers where state.isLive {
@@ -107,7 +108,7 @@ struct SchedulerModel {
         return nil
     }
 
-    /// Each object that waits for a timer has a running timer.
+    /// Checks that a timer is running for each object that waits for one.
     private func timers(_ bench: SchedulerBench) -> String? {
         for (id, state) in transfers {
             if case .unwanted(let timer) = state.interest, !bench.delays.contains(timer) {
@@ -121,8 +122,8 @@ struct SchedulerModel {
         return nil
     }
 
-    /// Each waiting reader has a transfer in progress, or waits for its turn or for a timer. If read-ahead is allowed,
-    /// a transfer for it is in progress.
+    /// Checks that each waiting reader has a transfer in progress, or waits for its turn or for a timer. If read-ahead
+    /// is allowed, a transfer for it is in progress.
     private func inVain(_ bench: SchedulerBench) -> String? {
         guard !isClosing else { return nil }
         let isFull = transfers.count { $0.state.isLive } >= slots

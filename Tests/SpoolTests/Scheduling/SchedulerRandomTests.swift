@@ -259,7 +259,7 @@ private struct RandomPlay {
         history.append("close and reopen")
         bench.perform(bench.machine.close())
         for id in bench.liveIDs where bench.isHeld(id) { complaint = "\(id.number) is paused during closing" }
-        // Readers that received `.closed` close. Later readers find the resource open.
+        // Readers that received `.closed` are closed. Later readers find the resource open.
         for id in bench.machine.plan.readers.ids {
             if case .wait = bench.read(id) { complaint = "\(id.number) waits during closing" }
             waiting.remove(id)
@@ -323,7 +323,7 @@ private struct RandomPlay {
         return "readers have not ended; \(state)"
     }
 
-    /// The readers and the live transfers, for the investigation of a failure.
+    /// The readers and the live transfers, as text for investigating a failure.
     private var state: String {
         let readers = bench.readers.map { id, reader in
             "\(id.number) \(reader.priority) at \(reader.position) \(reader.status)"

@@ -12,7 +12,7 @@ struct ResolverRetryTests {
     private struct Refused: Error {}
     private let song = PatternBytes(seed: 1, length: 300_000)
 
-    /// A source whose resolver throws the errors in order, and then returns the number of the call as a token.
+    /// Returns a source whose resolver throws the errors in order, and then returns the number of the call as a token.
     private func source(
         _ stage: MemoryStage, calls: Calls, first: Bool = true, _ errors: [any Error]
     ) -> MediaSource {
