@@ -115,7 +115,7 @@ struct AsyncHTTPClientFailure {
     }
 }
 
-/// The conversion of BoringSSL's error about a failed TLS handshake.
+/// A failed TLS handshake, parsed from BoringSSL's error description.
 ///
 /// BoringSSL's own text contains line numbers and build paths of its source files.
 struct HandshakeFailure {

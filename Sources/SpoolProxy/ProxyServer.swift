@@ -202,7 +202,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             do {
                 channels.append(try await listen(admin.host, admin.port, adminService))
             } catch {
-                try? await channel.close()  // The error of the other address is thrown.
+                try? await channel.close()  // The error from the other address is thrown instead.
                 throw error
             }
         }

@@ -126,7 +126,7 @@ struct TransferTable {
             if state.position == position, !isFirst { limit = min(limit, position) }
         }
         limit = max(min(limit, Block.offsetLimit), position)
-        // A body that can't be requested again from this offset would be lost if it stopped.
+        // A body that can't be requested again from this offset would be lost if its transfer stopped.
         if transfer.isSequential { return limit }
         return stored.firstEvicting(in: Range(from: position, to: limit)) ?? limit
     }

@@ -81,7 +81,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "An entity tag without quotes or with a malformed weakness prefix matches the same tag",
+        "An entity tag without quotes, or with a malformed `W/`, matches itself and its valid form",
         arguments: [
             "a", "w/\"a\"", "W\\\"a\"", "W\"a\"", "W/\"a\"",
         ])

@@ -41,7 +41,7 @@ struct ProxyTests {
         ])
     func unusable(_ text: String) throws {
         let error = #expect(throws: UpstreamError.self) { try proxy("http://h/a?b", ["http_proxy": text]) }
-        #expect(error?.message == "http://h/a can't be requested: http_proxy is not an HTTP or SOCKS 5 proxy")
+        #expect(error?.message == "http://h/a can't be requested: http_proxy does not specify an HTTP or SOCKS 5 proxy")
     }
 
     @Test(
@@ -70,7 +70,7 @@ struct ProxyTests {
         let error = await #expect(throws: UpstreamError.self) {
             try await AsyncHTTPClientUpstream(configuration).open(UpstreamRequest(url: url))
         }
-        #expect(error?.message == "http://h/a can't be requested: http_proxy is not an HTTP or SOCKS 5 proxy")
+        #expect(error?.message == "http://h/a can't be requested: http_proxy does not specify an HTTP or SOCKS 5 proxy")
     }
 
     @Test("An http request is sent to the proxy with its absolute URL, and an https request opens a tunnel")

@@ -58,7 +58,7 @@ struct StoreDiskUsageTests {
     ]
 
     @Test(
-        "E161: whichever file system call fails, the disk contains at most the capacity, the rows and the log",
+        "E161: whichever file system call fails, disk usage is at most the capacity, the rows and the log",
         arguments: failures.indices)
     func failingCall(_ index: Int) async throws {
         fixture.setKey(index % 2 == 0 ? nil : 1)

@@ -108,7 +108,7 @@ struct StoreStandardEvictionTests {
         }
     }
 
-    @Test("Pinned media and media being read can be evicted after the pin and the read end")
+    @Test("Media can be evicted once it is no longer pinned or being read")
     func unpinned() async throws {
         let store = try await fixture.open(eviction: .standard)
         for name in ["a", "b"] { try await play(name, in: store) }

@@ -17,7 +17,7 @@ public typealias AVAssetImageGeneratorCompletionHandler =
 ///
 /// Errors are `AVError`s, or the error from the asset's loader:
 ///
-/// - `noImageAtTime`, also for times past the end
+/// - `noImageAtTime`, including for times past the end
 /// - `noSourceTrack` for media without video
 /// - `decodeFailed`
 /// - `operationNotSupportedForAsset` for media that is not seekable

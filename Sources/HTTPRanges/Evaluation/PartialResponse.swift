@@ -55,7 +55,7 @@ package enum PartialResponse {
 
     /// The reason why a response is not usable.
     package struct Refusal: Sendable, Hashable {
-        /// The remedy, if there is one.
+        /// The kind of refusal, which determines what may help.
         package enum Kind: Sendable, Hashable {
             /// 401, 403, 407, 410: new credentials or a new URL may help.
             case credentials
@@ -67,7 +67,7 @@ package enum PartialResponse {
             case malformed
         }
 
-        /// The remedy, if there is one.
+        /// The kind of refusal, which determines what may help.
         package var kind: Kind
         /// The status code of the response.
         package var status: Int

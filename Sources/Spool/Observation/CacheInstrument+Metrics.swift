@@ -3,7 +3,7 @@ public import Metrics
 import SpoolStorage
 
 extension CacheInstrument {
-    /// Returns an instrument that counts the actions of the cache with swift-metrics. The names start with `spool_`,
+    /// Returns an instrument that reports the activity of the cache through swift-metrics. The names start with `spool_`,
     /// and are the same as in the server's metrics; `docs/observation.md` lists them.
     ///
     /// - Parameter factory: The factory of the metrics. The default is the current factory of the metrics system.

@@ -5,7 +5,7 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// A reader of a range of a media resource, in order. It returns stored bytes from the cache, and all other bytes as
+/// An object that reads a range of a media resource in order. It returns stored bytes from the cache, and all other bytes as
 /// they are received.
 ///
 /// ```swift

@@ -141,7 +141,7 @@ public struct MediaSource: Sendable {
     /// The scheme, host and path of ``url``, which may be shown, logged and stored.
     public var redactedURL: String { Self.redactedURL(of: url) }
 
-    /// Returns scheme, host, port and path of `url`, without user, password, query and fragment.
+    /// Returns the scheme, host, port and path of `url`, without the user, password, query and fragment.
     package static func redactedURL(of url: URL) -> String {
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return "(invalid URL)" }
         parts.user = nil

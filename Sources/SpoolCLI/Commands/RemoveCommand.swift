@@ -38,7 +38,7 @@ struct RemoveCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard [all, !urls.isEmpty, prefix != nil, tag != nil].count(where: { $0 }) == 1 else {
-            throw ValidationError("give one of URLs, --all, --prefix and --tag")
+            throw ValidationError("give either URLs or one of --all, --prefix and --tag")
         }
         if let prefix, PurgeSelection(prefix: prefix) == nil {
             throw ValidationError("--prefix must be a URL with a host, without a query")

@@ -47,7 +47,7 @@ struct ProxyEnvironment: Sendable {
         guard !ProxyExceptions(exceptions).contain(host) else { return nil }
         guard let proxy = Self.parse(text) else {
             throw UpstreamError(
-                .other, "\(url.nameForMessages) can't be requested: \(name) is not an HTTP or SOCKS 5 proxy")
+                .other, "\(url.nameForMessages) can't be requested: \(name) does not specify an HTTP or SOCKS 5 proxy")
         }
         return proxy
     }

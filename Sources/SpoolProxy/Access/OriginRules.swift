@@ -132,8 +132,10 @@ final class ServerPorts: Sendable {
     /// Returns whether the server is listening on a port. The result is `false` before the server starts listening.
     func contains(_ port: Int) -> Bool { ports.withLock { $0.contains(port) } }
 
-    /// Returns whether a connection to an address and a port reaches this server: the port is one of its own, and the
-    /// address is a loopback address or belongs to a network interface of this machine.
+    /// Returns whether a connection to an address and a port reaches this server.
+    ///
+    /// The port must be one of its own. The address must be a loopback address or belong to a network interface of this
+    /// machine.
     func contains(_ port: Int, at address: IPAddress) -> Bool {
         guard contains(port) else { return false }
         if address.isLoopback || address.isUnspecified { return true }

@@ -31,6 +31,7 @@ struct ManifestResponder: Sendable {
     /// Whether the cache records the origins of a stream.
     let notesNeeds: Bool
     private let rewrittenManifests = RewrittenManifests()
+    private let largeManifests = LargeManifestTurns()
 
     /// Returns the manifest in a resource, or `nil` if the resource is not a manifest.
     ///
@@ -239,7 +240,11 @@ struct ManifestResponder: Sendable {
                 case .dashElement: remoteElement(received, call)
                 }
             }
-            result = try await received.bytes.count > Self.quickBytes ? cache.runMaintenance(rewrite) : rewrite()
+            if received.bytes.count > Self.quickBytes {
+                result = try await largeManifests.run { try await cache.runMaintenance(rewrite) }
+            } else {
+                result = try await rewrite()
+            }
         } catch let error as ManifestError {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }

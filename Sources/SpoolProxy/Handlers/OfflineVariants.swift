@@ -54,7 +54,7 @@ final class OfflineVariants: Sendable {
             guard let url = rewriter.url(of: uri) else { continue }
             guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
             let media = cache.media(for: source)
-            let record = try? await media.storedResource()  // Otherwise, it counts as missing.
+            let record = try? await media.storedResource()  // If the lookup fails, the media counts as missing.
             if record?.isComplete == true { stored[uri] = media }
         }
         guard playlist.variants.contains(where: { stored[$0.uri] != nil }),

@@ -30,7 +30,7 @@ package struct PreloadOutcome: Sendable {
         error = state.error
     }
 
-    /// Preloads the files that the HLS playlist or DASH manifest lists, if the resource is one, and adds them to the
+    /// If the resource is an HLS playlist or a DASH manifest, preloads the files that it lists, and adds them to the
     /// outcome.
     ///
     /// - Parameter check: A function that throws an error if the URL of a file may not be requested. The default allows

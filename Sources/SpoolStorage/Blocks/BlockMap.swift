@@ -353,7 +353,7 @@ struct BlockMap: Sendable {
     /// Records that the catalog contains the blocks, but not their ranges.
     mutating func recordRangesUnrecorded() { isRecordStale = true }
 
-    /// Restores changes that could not be written. They precede later changes.
+    /// Restores changes that could not be written. They are placed before later changes.
     mutating func restore(_ changes: BlockChanges) {
         let lost = removed
         fresh = changes.sealed.filter { !lost.contains(Block.start(of: $0.index)) } + fresh

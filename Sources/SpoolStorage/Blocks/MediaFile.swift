@@ -278,7 +278,7 @@ final class MediaFile: Sendable {
         }
     }
 
-    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean shutdown.
+    /// Frees the disk space that whole blocks without stored bytes still occupy after an unclean shutdown.
     ///
     /// - Throws: ``CacheError`` if the disk can't free the space.
     func freeUnclaimed() throws { try writer.withLock { _ = try $0.reclaimer.freeUnclaimed() } }

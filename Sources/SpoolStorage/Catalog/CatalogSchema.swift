@@ -242,7 +242,7 @@ struct CatalogLock {
 }
 
 extension Catalog {
-    /// Checks whether an existing catalog is of this version and opens with a key. If it is rejected, no file is
+    /// Checks whether an existing catalog has this version and can be opened with a key. If it is rejected, no file is
     /// changed or created, except for the index (`-shm`) of a log that a killed process left.
     ///
     /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise, the catalog's log and the key

@@ -70,7 +70,7 @@ struct CatalogUses {
     /// Returns the resource in a row; `nil` if its key is not text, so that no query finds it.
     private func evictable(_ row: Row, _ db: Database) throws -> Evictable? {
         guard let name = try? row.text(0) else { return nil }  // The key is not text.
-        let whole = (try? row.text(1)) ?? nil  // The row of the presentation is damaged, not this one.
+        let whole = (try? row.text(1)) ?? nil  // If this fails, the row of the presentation is damaged, not this one.
         let storedRanges =
             try row.storedRanges(2, count: 3) ?? row.number(8).map { try CatalogBlocks.storedRanges(of: $0, db) }
         // If another program has changed the date, it counts as unknown.

@@ -49,7 +49,7 @@ public final class FileByteStore: ByteStore {
     @discardableResult
     public func remove(_ name: String) throws(CacheError) -> Bool { try fileSystem.remove(path(name)) }
 
-    /// Calls `body` with the names, sorted by their first two digits. Files in the directory that belong to other
+    /// Calls `body` with each name, in the order of their first two digits. Files in the directory that belong to other
     /// programs are skipped.
     public func forEachName(_ body: (String) throws -> Bool) throws {
         for shard in try fileSystem.list(folder).sorted() {

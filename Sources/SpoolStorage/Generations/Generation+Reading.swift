@@ -169,7 +169,7 @@ enum ReadBuffers {
     static func data(upTo count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int?) throws -> Data? {
         let capacity = reused.contains(count) ? 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount) : count
         guard let start = take(capacity) ?? malloc(capacity) else {
-            throw CacheError(.storage, "no memory for \(count.counted("byte"))")
+            throw CacheError(.storage, "not enough memory for \(count.counted("byte"))")
         }
         do {
             guard let filled = try fill(UnsafeMutableRawBufferPointer(start: start, count: count)), filled > 0 else {

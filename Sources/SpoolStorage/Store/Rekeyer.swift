@@ -64,7 +64,7 @@ extension Store {
             // Otherwise, the previous catalog could reappear after a loss of power, and its media files would be
             // missing.
             guard isDurable else { return }
-            // This opening removes the previous media files. If it fails, the next opening removes them.
+            // Opening the directory removes the previous media files. If it fails, the next opening removes them.
             _ = try? CacheDirectory(opening: path, key: key, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
                 .sweep().close()
         }

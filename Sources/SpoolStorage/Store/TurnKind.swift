@@ -2,6 +2,8 @@ import Synchronization
 
 /// The kinds of turns, in the order in which a task takes them.
 package enum TurnKind: Int, Sendable, CaseIterable {
+    /// The turn for rewriting a large manifest.
+    case manifest
     /// The turn for evaluating the responses of one resource.
     case response
     /// The turn for choosing the key of a new variant of a resource.

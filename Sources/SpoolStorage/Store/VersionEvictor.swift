@@ -99,7 +99,7 @@ struct VersionEvictor: Sendable {
     }
 
     /// Evicts the ends of versions that newer versions are about to replace. A newer version replaces the stored one
-    /// once its first block is stored, which needs space. The caller does not have a turn. The method blocks.
+    /// once its first block is stored, which needs space. The caller must not have a turn. The method blocks.
     func freeReplaced(_ count: Int64) throws -> Int64 {
         var freed: Int64 = 0
         // The ends of files can be evicted even if the file system does not support sparse files.
@@ -126,7 +126,7 @@ struct VersionEvictor: Sendable {
 
     // MARK: - Open media
 
-    /// Evicts ranges of open versions from disk if they are not near any reader. The caller does not have a turn. The
+    /// Evicts ranges of open versions from disk if they are not near any reader. The caller must not have a turn. The
     /// method blocks.
     ///
     /// - Parameter queriesAll: Whether to query users again even if none of their readers has moved since the last
@@ -148,7 +148,7 @@ struct VersionEvictor: Sendable {
         return freed
     }
 
-    /// Evicts ranges of open versions from memory if they are not near any reader. The caller does not have a turn.
+    /// Evicts ranges of open versions from memory if they are not near any reader. The caller must not have a turn.
     ///
     /// - Returns: Whether any memory was freed.
     func makeMemory(_ count: Int64) -> Bool {

@@ -76,7 +76,7 @@ struct VersionOpener: Sendable {
         let key = CacheKey(hash: record.key)
         let storedRanges = stored.storedRanges
         let row = CatalogRow(stored.id)
-        // A length before the end of the stored bytes is wrong, so the length is requested from the origin again.
+        // A length that is less than the end of the stored bytes is wrong, and is requested from the origin again.
         let length = stored.length.flatMap { $0 >= storedRanges.bounds?.upperBound ?? 0 ? $0 : nil }
         let description = GenerationDescription(
             length: length, contentType: record.contentType, version: stored.version, fields: stored.fields)

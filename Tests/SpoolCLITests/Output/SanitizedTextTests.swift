@@ -7,7 +7,7 @@ import Testing
 @Suite("Text from other sources")
 struct SanitizedTextTests {
     @Test(
-        "E72: characters that control a terminal are replaced by their numbers",
+        "E72: characters that control a terminal are replaced by their code points",
         arguments: [
             ("a\u{1B}]0;title\u{07}b", "a\\u{1B}]0;title\\u{7}b"), ("\u{9B}31m", "\\u{9B}31m"), ("\u{7F}", "\\u{7F}"),
             ("x\u{202E}fdp.exe", "x\\u{202E}fdp.exe"), ("\u{2066}a\u{2069}", "\\u{2066}a\\u{2069}"),

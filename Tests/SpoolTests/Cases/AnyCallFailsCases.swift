@@ -47,7 +47,7 @@ struct AnyCallFailsCases {
             let media = cache.media(for: stage.url())
             for _ in 0..<2 { try await media.check(.all, Self.song, covers: 0..<Self.length) }
             await cache.waitUntilIdle()
-            // The eviction may fail, but the next read must have every byte.
+            // The eviction may fail, but the next read must return every byte.
             do { try await cache.evict(to: 100_000) } catch let error as CacheError { check(error, failure, stage) }
             try await media.check(.all, Self.song, covers: 0..<Self.length)
             await cache.close()

@@ -241,7 +241,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("A file that is removed from the cache is missing in its set, and can be downloaded again")
+    @Test("A file that is removed from the cache is reported as missing, and can be downloaded again")
     func removed() async throws {
         let stage = try MemoryStage(Self.films(1))
         try await stage.session { cache in
