@@ -82,6 +82,8 @@ struct DASHParser {
     }
 
     private(set) var prefix: [UInt8] = []
+    /// The other prefixes that the root declares for its own namespace, with their colons.
+    private var aliases: [[UInt8]] = []
     private(set) var firstChild: Int?
     private(set) var hasBaseURL = false
     private(set) var references: [DASHDocument.Reference] = []
@@ -128,6 +130,7 @@ struct DASHParser {
                     }
                     root = tag
                     prefix = Array(tag.name[..<tag.name.localName.startIndex])
+                    aliases = Self.aliases(of: prefix, in: tag)
                 }
                 try start(tag)
                 if tag.isEmpty { try end(at: scanner.position) }
@@ -159,11 +162,25 @@ struct DASHParser {
         }
     }
 
+    /// Returns the prefixes, other than `prefix`, that the root declares for its own namespace (Namespaces in XML 1.0,
+    /// §3).
+    private static func aliases(of prefix: [UInt8], in root: XMLStartTag) -> [[UInt8]] {
+        let declared = root.attributes.compactMap { name, value -> (prefix: [UInt8], namespace: [UInt8])? in
+            if name.elementsEqual("xmlns".utf8) { return ([], Array(value)) }
+            guard name.starts(with: "xmlns:".utf8) else { return nil }
+            return (Array(name.dropFirst(6)) + [UInt8(ascii: ":")], Array(value))
+        }
+        guard let own = declared.first(where: { $0.prefix == prefix })?.namespace else { return [] }
+        return declared.filter { $0.namespace == own && $0.prefix != prefix }.map(\.prefix)
+    }
+
     // MARK: Elements
 
     private mutating func start(_ tag: XMLStartTag) throws(ManifestError) {
         let local = tag.name.localName
-        let isKnown = local.count <= 32 && tag.name[..<local.startIndex].elementsEqual(prefix)
+        let own = tag.name[..<local.startIndex]
+        let isKnown =
+            local.count <= 32 && (own.elementsEqual(prefix) || aliases.contains { own.elementsEqual($0) })
         let name = isKnown ? String(decoding: local, as: UTF8.self) : ""
         if open.count == 1, firstChild == nil, !local.elementsEqual("ProgramInformation".utf8) {
             firstChild = tag.start
@@ -276,7 +293,7 @@ struct DASHParser {
             open[last].hasBase = true
             open[last].inner = Base(index: bases.count, rewriter: rewriter, alternatives: alternatives)
             bases.append(DASHDocument.Base(url: rewriter?.finalURL, parent: outer.index))
-        case "Location", "PatchLocation", "ContentSteering":
+        case "Location", "PatchLocation", "ContentSteering", "ImportedMPD":
             add(text, .document, document, isCharacterData: element.isCharacterData)
         default: break
         }
@@ -289,6 +306,9 @@ struct DASHParser {
             case "SegmentURL": (.media, ["media", "index"])
             case "Initialization", "RepresentationIndex", "BitstreamSwitching": (.media, ["sourceURL"])
             case "InitializationSet": (.media, ["initialization"])
+            // The MPDs of list presentations, and of events for alternative presentations.
+            case "ImportedMPD": (.document, ["uri"])
+            case "ReplacePresentation", "InsertPresentation": (.document, ["uri", "url"])
             default: (.document, [])
             }
         let listed = Self.listedKind(tag, name)
@@ -297,7 +317,7 @@ struct DASHParser {
                 // White space separates the references.
                 for piece in value.split(whereSeparator: XMLScanner.isSpace) { add(piece, listed, document) }
             } else if names.contains(where: { $0.utf8.elementsEqual(attribute) }) {
-                add(XMLText.trimmed(value), kind, base)
+                add(XMLText.trimmed(value), kind, kind == .document ? document : base)
             } else if attribute.contains(UInt8(ascii: ":")), attribute.localName.elementsEqual("href".utf8) {
                 add(XMLText.trimmed(value), .document, document)
             }

@@ -82,6 +82,29 @@ import Testing
     }
 
     @Test(
+        "E456: references are rewritten in elements with another prefix of the namespace, and to imported MPDs",
+        arguments: [
+            ("<d:Period><d:BaseURL>", "https://cdn.example/v/", "</d:BaseURL></d:Period>"),
+            ("<Period><ImportedMPD>", "https://ads.example/1.mpd", "</ImportedMPD></Period>"),
+            ("<Period><BaseURL>b/</BaseURL><ImportedMPD uri=\"", "https://ads.example/1.mpd", "\"/></Period>"),
+            (
+                "<Period><EventStream><Event><ReplacePresentation url=\"", "https://ads.example/1.mpd",
+                "\"/></Event></EventStream></Period>"
+            ),
+        ])
+    func otherElements(start: String, url: String, end: String) throws {
+        for root in [
+            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" xmlns:d=\"urn:mpeg:dash:schema:mpd:2011\">",
+            "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\" xmlns:d=\"urn:other\">",
+        ] {
+            let rewritten = try rewrite(root + start + url + end + "</MPD>")
+            let isOther = root.contains("urn:other") && start.hasPrefix("<d:")
+            let proxied = isOther ? url : StubProxy.path(try OriginURL(url))
+            #expect(rewritten == root + start + proxied + end + "</MPD>")
+        }
+    }
+
+    @Test(
         "E231: an absolute path in a template is rewritten so that it resolves to the origin of each BaseURL",
         arguments: [
             // Representations of one adaptation set are on different origins.
