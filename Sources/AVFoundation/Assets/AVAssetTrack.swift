@@ -38,7 +38,7 @@ struct TrackValues: Sendable, Equatable {
 /// One track of an asset: video, audio or subtitles.
 ///
 /// An asset's `load(.tracks)` and ``AVAsset/loadTracks(withMediaType:)`` return tracks whose values are already known,
-/// so loading them never waits or fails. A value that the container does not provide is 0 or `nil`.
+/// so loading them neither waits nor fails. A value that the container does not provide is 0 or `nil`.
 ///
 /// `@unchecked`: the compiler cannot check a class that may have subclasses. The stored properties never change, except
 /// the weak reference, which is cleared atomically.

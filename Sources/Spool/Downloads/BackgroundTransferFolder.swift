@@ -62,8 +62,7 @@ package final class BackgroundTransferFolder: Sendable {
 
     /// The transfers that have finished or failed, in no particular order.
     package var transfers: [BackgroundTransfer] {
-        // A folder that can't be read counts as empty.
-        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // If it fails, there are none.
         let received = (names ?? []).filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }

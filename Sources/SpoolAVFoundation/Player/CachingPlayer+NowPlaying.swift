@@ -64,7 +64,8 @@ extension CachingPlayer {
 
     /// The handlers of the system's commands. They are removed when this object is released.
     ///
-    /// `@unchecked Sendable`: all properties are constants, which are only passed back to the command center.
+    /// `@unchecked Sendable`: only the initializer changes `targets`. Its elements are only passed back to the command
+    /// center.
     private final class Commands: @unchecked Sendable {
         private var targets: [(command: MPRemoteCommand, target: Any)] = []
 

@@ -68,9 +68,9 @@ struct PreloadSession {
 /// The progress of one preloaded resource.
 struct PreloadReport: Encodable, Sendable {
     var url: String
-    /// The number of stored bytes. The name of the JSON field is `landed`.
+    /// The number of stored bytes, in the JSON field `landed`.
     var storedBytes: Int64
-    /// The number of bytes to store. The name of the JSON field is `wanted`.
+    /// The number of bytes to store, in the JSON field `wanted`.
     @EncodedAsNull var targetBytes: Int64?
     var complete: Bool
 

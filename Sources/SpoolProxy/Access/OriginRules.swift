@@ -34,15 +34,14 @@ struct OriginRules: Sendable {
             throw RequestFailure(
                 403, "\(url.authority) is not on the internet; only clients on this machine may request it")
         }
-        if isThisMachine(url.host) && serverPorts.contains(url.effectivePort)
-            || address.map({ serverPorts.contains(url.effectivePort, at: $0) }) ?? false
+        let port = url.effectivePort
+        if address.map({ serverPorts.contains(port, at: $0) })
+            ?? (isThisMachine(url.host) && serverPorts.contains(port))
         {
             throw RequestFailure(403, "this server does not send requests to itself")
         }
-        if !patterns.isEmpty {
-            guard patterns.contains(where: { $0.matches(url.host, port: url.effectivePort) }) else {
-                throw RequestFailure(403, "\(url.authority) is not an allowed origin")
-            }
+        if !patterns.isEmpty, !patterns.contains(where: { $0.matches(url.host, port: port) }) {
+            throw RequestFailure(403, "\(url.authority) is not an allowed origin")
         }
     }
 
@@ -139,8 +138,7 @@ final class ServerPorts: Sendable {
     func contains(_ port: Int, at address: IPAddress) -> Bool {
         guard contains(port) else { return false }
         if address.isLoopback || address.isUnspecified { return true }
-        // If the interfaces can't be listed, only loopback addresses are recognized.
-        let devices = (try? System.enumerateDevices()) ?? []
+        let devices = (try? System.enumerateDevices()) ?? []  // If it fails, only loopback addresses count.
         return devices.contains { device in
             let text = device.address?.ipAddress?.prefix { $0 != "%" }
             return text.flatMap { IPAddress($0) } == address

@@ -6,8 +6,8 @@
 /// are fetched again, and are never returned to a player.
 ///
 /// The name of a file consists of 32 random lower-case hexadecimal digits. A file belongs to the cache that created it,
-/// so two caches must not share a store. All methods may block, and are called on the cache's threads, possibly
-/// concurrently. Every store must pass `ByteStoreContract` from SpoolTesting.
+/// so two caches must not share a store. The cache calls all methods on its own threads, possibly
+/// concurrently, so they may block. Every store must pass `ByteStoreContract` from SpoolTesting.
 public protocol ByteStore: Sendable {
     /// Opens a file.
     ///
