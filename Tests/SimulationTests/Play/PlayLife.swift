@@ -24,6 +24,8 @@ final class PlayLife: Sendable {
         /// The resources that were removed in this life.
         var removed: Set<String> = []
         var capacityBound: Int64?
+        /// The value of ``StoreOpening/edition`` for which ``capacityBound`` was determined.
+        var edition = 0
     }
 
     let number: Int
@@ -160,11 +162,22 @@ final class PlayLife: Sendable {
 
     /// Checks that the stored bytes neither exceed the capacity nor grow beyond it.
     ///
+    /// If the disk failed when the directory was opened, the stored bytes are known only after a later opening. They
+    /// may then exceed the capacity, which an earlier life may have increased.
+    ///
     /// Files that can't be removed are not included. Such files from an earlier life are found and counted only after
     /// the directory was opened, and evictions do not free their space. Bytes that a damaged catalog did not count are
     /// not included either.
     func checkCapacity(_ cache: MediaCache) {
-        guard let bound = state.withLock({ $0.capacityBound }), !isDead else { return }
+        let edition = cache.context.opening.edition
+        let bound = state.withLock { state in
+            if state.edition != edition {
+                state.edition = edition
+                state.capacityBound = cache.capacity.map { max($0, cache.storedByteCount) }
+            }
+            return state.capacityBound
+        }
+        guard let bound, !isDead else { return }
         let unremoved = cache.context.opening.openedStore?.remover.unremovedByteCount ?? 0
         let stored = cache.storedByteCount - unremoved - world.uncountedBytes
         if stored > bound { world.report(.capacity, "\(stored) bytes are stored, more than \(bound)", in: self) }
