@@ -354,7 +354,7 @@ final class OpenResource: Sendable {
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.storedRanges.contains(range) { return }
         state.withLock { $0.isComplete = false }
-        scheduler.missing(range, of: generation)
+        scheduler.invalidated([range], of: generation)
         changes.change()
     }
 

@@ -220,21 +220,18 @@ extension Scheduler {
         }
     }
 
-    /// Records that stored bytes of this version were damaged and have been discarded.
+    /// Records that bytes of this version could not be read, or were damaged. Bytes of these ranges that the store has
+    /// discarded then count as missing.
     func invalidated(_ ranges: [Range<Int64>], of generation: Generation) {
-        feed { state in
-            guard state.lease?.generation === generation else { return [] }
-            return state.invalidated(ranges)
-        }
-    }
-
-    /// Records that bytes of this version could not be read. Bytes that the store has discarded then count as missing.
-    func missing(_ range: Range<Int64>, of generation: Generation) {
         feed { state in
             guard state.lease?.generation === generation else { return [] }
             // The missing ranges are read under the lock. Otherwise, bytes that were stored in the meantime would be
             // requested twice.
-            return state.invalidated(Array(generation.storedRanges.missingRanges(in: range)))
+            let stored = generation.storedRanges
+            // Adjacent ranges are joined, so that one request is planned for them.
+            var missing = ByteRangeSet()
+            for range in ranges.flatMap({ stored.missingRanges(in: $0) }) { missing.insert(range) }
+            return missing.flatMap { state.machine.invalidated($0) }
         }
     }
 }
@@ -260,12 +257,5 @@ extension Scheduler.State {
         versions.keep(left, in: previousLease)
         versions.recordSource(lease == nil ? nil : .miss, evenKnown: true)
         return left.map { .wake($0) } + actions
-    }
-
-    fileprivate mutating func invalidated(_ ranges: [Range<Int64>]) -> [Planner.Action] {
-        // Adjacent ranges are joined, so that one request is planned for them.
-        var missing = ByteRangeSet()
-        for range in ranges { missing.insert(range) }
-        return missing.flatMap { machine.invalidated($0) }
     }
 }

@@ -4,6 +4,7 @@ import SpoolTesting
 import Testing
 
 @testable import Spool
+@testable import SpoolStorage
 
 /// CASES E, 51–53: each media file has one owner, during every use and after every failure.
 @Suite(.timeLimit(.minutes(10)))
@@ -68,6 +69,31 @@ struct FileOwnershipCases {
         }
         #expect(stage.origin.log.bytesSent("/a") == 10 << 20, "only the lost bytes are sent again")
         try await stage.checkComplete(Self.film)
+    }
+
+    @Test("E457: a late report of damage does not discard bytes that have been fetched again")
+    func lateReport() async throws {
+        let stage = try MemoryStage(["/a": .pattern(3_000_000, .drip(10_000, every: .seconds(1)))])
+        try await stage.session(isFlowing: false) { cache in
+            let media = cache.media(for: stage.url())
+            let player = media.reader(chunkSize: 1000)
+            _ = try await player.next()
+            let store = try #require(cache.context.opening.openedStore)
+            let generation = try #require(store.table.withLock { $0.lives.values.first?.generation })
+            let report = { generation.recordInvalidated([0..<Block.size, 10 * Block.size..<11 * Block.size]) }
+            // The transfer is in the middle of the first block.
+            report()
+            try await stage.flowing(stage.originClock) {
+                try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+                await media.waitUntilIdle()
+                report()
+                try await media.check(.all, Self.song, covers: 0..<Self.song.length)
+                await media.waitUntilIdle()
+            }
+            try await cache.checkLedger()
+        }
+        #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
+        try await stage.checkComplete(Self.song)
     }
 
     @Test("E51: after an unclean shutdown and a purge, checks during playback do not remove bytes stored by it")
