@@ -115,7 +115,8 @@ final class Scheduler: Sendable {
             for action in actions {
                 switch action {
                 case .start(let id, let lower, let upper, let reader):
-                    state.transfers[id] = scheduler.start(id, lower: lower, upper: upper, for: reader, &state)
+                    let start = TransferStart(id, lower: lower, upper: upper, for: reader, in: state)
+                    state.transfers[id] = state.handlers.map { scheduler.run(start, $0) }
                 case .cancel(let id):
                     if let task = state.transfers[id] { cancelled.append((task, state.machine.position(of: id) ?? 0)) }
                     if let hold = state.holds.removeValue(forKey: id) { waiters.append(hold) }
@@ -159,17 +160,8 @@ final class Scheduler: Sendable {
         }
     }
 
-    private func start(
-        _ id: TransferID, lower: Int64, upper: Int64?, for reader: ReaderID, _ state: inout State
-    ) -> Task<Void, Never>? {
-        guard let handlers = state.handlers else { return nil }
-        let place = state.readers[reader]
-        let start = TransferStart(
-            id: id, lower: lower, upper: upper,
-            isRange: upper != nil || state.machine.rangeSupport != .unsupported,
-            credentials: place?.credentials ?? state.credentials, priority: place?.priority ?? .playback,
-            mayKeep: place?.mayKeep ?? state.mayKeep)
-        return Task(executorPreference: executor.executor(for: .storing)) { await handlers.run(start) }
+    private func run(_ start: TransferStart, _ handlers: Handlers) -> Task<Void, Never> {
+        Task(executorPreference: executor.executor(for: .storing)) { await handlers.run(start) }
     }
 
     private func setTimer(_ id: TimerID, _ delay: Duration) {

@@ -20,3 +20,16 @@ struct TransferStart: Sendable {
     /// The requested range, in words.
     var rangeInWords: String { range.inWords }
 }
+
+extension TransferStart {
+    /// Creates the start of a transfer for a reader. If that reader has been closed, the credentials of the last
+    /// opened reader apply.
+    init(_ id: TransferID, lower: Int64, upper: Int64?, for reader: ReaderID, in state: borrowing Scheduler.State) {
+        let reader = state.readers[reader]
+        self.init(
+            id: id, lower: lower, upper: upper,
+            isRange: upper != nil || state.machine.rangeSupport != .unsupported,
+            credentials: reader?.credentials ?? state.credentials, priority: reader?.priority ?? .playback,
+            mayKeep: reader?.mayKeep ?? state.mayKeep)
+    }
+}

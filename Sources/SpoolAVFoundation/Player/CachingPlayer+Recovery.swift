@@ -133,24 +133,30 @@ extension CachingPlayer {
         // A player does not distinguish a rejection by the server from an unknown format.
         case .failed where item.mediaServer != nil && losses.contains(.unreachable):
             .failed(.network)
-        case .failed: .failed(Self.failure(item.error))
+        case .failed: .failed(ItemRecovery.Failure(item.error))
         default: .loading
         }
     }
+}
 
-    /// Returns the kind of failure that an item's error, or an underlying error, indicates.
-    private static func failure(_ error: (any Error)?) -> ItemRecovery.Failure {
+extension ItemRecovery.Failure {
+    /// Determines the kind of failure that an item's error, or an underlying error, indicates.
+    fileprivate init(_ error: (any Error)?) {
         var next = error
         while let error = next {
             if let error = error as? CacheError {
-                if LoadingFailure.isLossOfNetwork(error) { return .network }
-                return error.code == .originErrorStatus && [404, 410].contains(error.httpStatus) ? .missing : .other
+                let isMissing = error.code == .originErrorStatus && [404, 410].contains(error.httpStatus)
+                self = LoadingFailure.isLossOfNetwork(error) ? .network : isMissing ? .missing : .other
+                return
             }
             let bridged = error as NSError
-            if bridged.domain == NSURLErrorDomain, networkCodes.contains(bridged.code) { return .network }
+            if bridged.domain == NSURLErrorDomain, Self.networkCodes.contains(bridged.code) {
+                self = .network
+                return
+            }
             next = bridged.userInfo[NSUnderlyingErrorKey] as? any Error
         }
-        return .other
+        self = .other
     }
 
     private static let networkCodes: Set<Int> = [

@@ -105,23 +105,17 @@ extension Store {
         writer.start()
         versions.prepareFile()
         warmUp()
-        sweep()
+        // Files without a record, which an unclean shutdown left, are removed.
+        work.start(in: .maintenance) { [weak self] in self?.sweepNow() }
         evictor.start()
     }
 
-    /// The number of threads that playback needs: one each for reading, storing and writing to the catalog.
-    private static let playThreads = 3
-
     /// Runs one query and starts threads, because the first query takes ten times as long as later ones.
     private func warmUp() {
-        executor.prepareThreads(Self.playThreads)
+        // Playback needs one thread each for reading, storing and writing to the catalog.
+        executor.prepareThreads(3)
         // A failure is reported by the first query that needs the catalog.
         work.start(in: .background) { [weak self] in _ = try? self?.catalog.resource(key: "") }
-    }
-
-    /// Removes files without a record, which an unclean shutdown left, in the background.
-    private func sweep() {
-        work.start(in: .maintenance) { [weak self] in self?.sweepNow() }
     }
 
     /// Removes files without a record, if there may be any. The method blocks.
