@@ -128,7 +128,7 @@ extension CacheError {
         case .incomplete: "“spool get” fetches the rest"
         case .originErrorStatus where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
         case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:
-            "--allow-http-redirects follows the redirect, without encryption"
+            "--allow-http-redirects allows the redirect, without encryption"
         default: nil
         }
     }

@@ -69,8 +69,8 @@ struct UsageError {
         let forms = [
             ("--header", "“Name: value”, or @FILE for a file of such lines"),
             ("--range", "bytes as in HTTP: 0-99, 100- or -500"),
-            ("--capacity", "a size such as 500MB or 2GiB, or none"),
-            ("--low-speed-limit", "bytes per second, such as 1000 or 50kB, or 0 for none"),
+            ("--capacity", "a size such as 500MB or 2GiB, or “none” for no limit"),
+            ("--low-speed-limit", "bytes per second, such as 1000 or 50kB, or 0 for no limit"),
             ("--bytes", "a size such as 500kB or 2MiB"), ("--seconds", "a time in seconds"),
             ("--jobs", "a number from 1 to 256"), ("--file", "a file with one URL on each line, or -"),
             ("--to", "a size such as 500MB or 2GiB"), ("--seek", "AT:TO in seconds, such as 5:40"),

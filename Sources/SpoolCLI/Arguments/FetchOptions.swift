@@ -11,8 +11,8 @@ struct FetchOptions: ParsableArguments {
         name: .customLong("header"),
         help: ArgumentHelp(
             "A header field to send to the origin, or @FILE for a file with one field per line; may be repeated.",
-            discussion: "Other users can read command lines, so put tokens in a file. Fields in the file "
-                + "$SPOOL_HEADERS are also sent, unless --header specifies a field with the same name.",
+            discussion: "Other users can read command lines, so put tokens in a file. The fields in the "
+                + "file that $SPOOL_HEADERS names are also sent, unless --header specifies a field of the same name.",
             valueName: "name: value"))
     var headers: [HeaderOption] = []
 
@@ -22,8 +22,8 @@ struct FetchOptions: ParsableArguments {
     var allowsInsecureRedirects = false
     @Option(
         help: ArgumentHelp(
-            "Minimum bytes per second, such as 50kB, for a response of known length; it fails if it is slower for 30 s "
-                + "(0 disables this).",
+            "Minimum speed of a response of known length, in bytes per second, such as 50kB; a response that is "
+                + "slower for 30 s fails (0 disables the limit).",
             valueName: "bytes"))
     var lowSpeedLimit = ByteCount(bytes: Int64(HTTPUpstream.Configuration().lowSpeedLimit))
 
@@ -119,7 +119,7 @@ struct CapacityOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "Capacity of the cache, such as 500MB or 2GiB, or none; stored in the cache directory.",
+            "Capacity of the cache, such as 500MB or 2GiB, or “none” for no limit; stored in the cache directory.",
             valueName: "size"))
     var capacity: Capacity?
 }

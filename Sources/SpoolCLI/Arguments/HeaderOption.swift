@@ -63,7 +63,7 @@ struct HeaderFile {
             let line = line.trimmingCharacters(in: .whitespaces)
             if line.isEmpty || line.hasPrefix("#") { continue }
             guard let header = HeaderArgument(argument: line) else {
-                throw Self.failure(path, "contains no “Name: value” in line \(index + 1)")
+                throw Self.failure(path, "is malformed: expected “Name: value” on line \(index + 1)")
             }
             fields.append(header.field)
         }

@@ -85,7 +85,7 @@ struct URLList {
             let line = line.trimmingCharacters(in: .whitespaces)
             if line.isEmpty || line.hasPrefix("#") { continue }
             guard let url = MediaURL(argument: line) else {
-                throw Self.failure(path, "contains no URL with a host in line \(index + 1)")
+                throw Self.failure(path, "contains no URL with a host on line \(index + 1)")
             }
             urls.append(url)
         }

@@ -11,7 +11,7 @@ struct ServingOptions: ParsableArguments {
     var origin: MediaURL?
     @Option(
         help: ArgumentHelp(
-            "A secret that every request must contain: at the start of its path, /~TOKEN/…, or as a Bearer token.",
+            "A secret that every request must contain, at the start of its path (/~TOKEN/…) or as a Bearer token.",
             discussion: "Other users can read command lines; --token-file hides the token."))
     var token: String?
     @Option(
@@ -50,12 +50,13 @@ struct ServingOptions: ParsableArguments {
     @Option(
         name: .customLong("response-timeout"),
         help: ArgumentHelp(
-            "Maximum time until an origin's response starts, such as 90s; for AVPlayer, 2 s.", valueName: "time"))
+            "Maximum time until an origin's response starts, such as 90s; at most 2 s for AVPlayer.",
+            valueName: "time"))
     var responseTimeout = DurationArgument(seconds: 60)
     @Option(
         name: .customLong("request-directives"),
         help: ArgumentHelp(
-            "Whether to follow or ignore Cache-Control and Pragma in requests (default: follow with --origin, else ignore).",
+            "Whether to follow or ignore Cache-Control and Pragma in requests (default: ignore, but follow with --origin).",
             valueName: "rule"))
     var requestDirectives: RequestDirectivesRule?
     @Option(help: ArgumentHelp("Separate address for the live page and metrics.", valueName: "host:port"))

@@ -54,9 +54,9 @@ struct ImportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "import", abstract: "Add a file to the cache as a complete resource.",
         discussion: """
-            The length of the file must match the origin's response headers, and so must its hash if they contain one. \
-            If different bytes are already stored for the URL, they stay and the exit status is 1, unless --replace is \
-            given.
+            The file's length must match the origin's response headers, and its hash must match if the headers contain \
+            one. If different bytes are already stored for the URL, nothing is imported and the exit status is 1, \
+            unless --replace is given.
             """)
 
     struct Report: Encodable, Sendable {
@@ -87,7 +87,7 @@ struct ImportCommand: AsyncParsableCommand {
         if options.json {
             return try Output.json(Report(url: source.redactedURL, bytes: bytes, verifiedBy: verifiedBy))
         }
-        try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.redactedURL), checked: \(verifiedBy)")
+        try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.redactedURL), verified by: \(verifiedBy)")
     }
 
     /// Opens the cache for writing. A server that uses the directory cannot run this command, because it does not read

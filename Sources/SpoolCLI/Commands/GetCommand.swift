@@ -27,7 +27,7 @@ struct GetCommand: AsyncParsableCommand {
         help: ArgumentHelp("The bytes to fetch: 0-99, 100- or -500, as in HTTP.", valueName: "a-b"))
     var range: RangeArgument?
 
-    @Flag(help: "Fetch a whole HLS stream for offline playback; the URL is its playlist.") var hls = false
+    @Flag(help: "Fetch a whole HLS stream for offline playback; give the URL of its playlist.") var hls = false
     @Option(
         help: ArgumentHelp(
             "Variant of the stream: highest, lowest, or the best up to a bandwidth (bits per second) or a resolution.",

@@ -10,8 +10,8 @@ struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "ls", abstract: "List the contents of the cache, even while another process uses it.",
         discussion: """
-            A stream with several files is shown on one line. With --json, each file is listed, with the key of its \
-            playlist or MPD as its streamKey.
+            A stream with several files is shown on one line. With --json, each file is listed separately, and its \
+            streamKey is the key of the playlist or MPD.
             """)
 
     @OptionGroup var options: CacheOptions

@@ -6,7 +6,7 @@ import Spool
 struct OfflineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "offline", abstract: "Manage named sets of media downloaded for offline playback.",
-        discussion: "The media of a set is pinned until the set is removed.",
+        discussion: "The media of a set is pinned until the set is released.",
         subcommands: [OfflineAddCommand.self, OfflineListCommand.self, OfflineRemoveCommand.self])
 
     @OptionGroup var options: CacheOptions
@@ -69,7 +69,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
 struct OfflineListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "list",
-        abstract: "List the media of sets and the stored part of each, even while another process uses the cache.",
+        abstract: "List the media in sets and how much of it is stored, even while another process uses the cache.",
         discussion: "With a set's name, the exit status is 1 if some of its media is incomplete.")
 
     @OptionGroup var options: CacheOptions
@@ -90,9 +90,10 @@ struct OfflineListCommand: AsyncParsableCommand {
         if options.json { try Output.json(reports) } else { for report in reports { try Output.line(report.text) } }
         let missing = sets.flatMap(\.missing)
         guard let set, !missing.isEmpty else { return }
-        let count = "\(missing.count) of \(reports.count)"
+        let count = "\(missing.count) of \(reports.count.counted("file"))"
         throw CommandFailures(all: [
-            CacheError(.incomplete, "\(count) in “\(set.shown)” \(missing.count == 1 ? "is" : "are") not complete")
+            CacheError(
+                .incomplete, "\(count) in the set “\(set.shown)” \(missing.count == 1 ? "is" : "are") not complete")
         ])
     }
 }
@@ -101,7 +102,7 @@ struct OfflineListCommand: AsyncParsableCommand {
 struct OfflineRemoveCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "rm", abstract: "Release a set, or media in it. Released media may be evicted.",
-        discussion: "Media stays pinned if another set contains it. “spool rm” frees its space immediately.")
+        discussion: "Media stays pinned if another set contains it. To free space immediately, use “spool rm”.")
 
     struct Report: Encodable, Sendable {
         var set: String

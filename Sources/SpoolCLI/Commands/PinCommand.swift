@@ -45,7 +45,7 @@ extension CacheOptions {
 struct GarbageCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Evict media that is least likely to be played again, down to the capacity or to a size.")
+        abstract: "Evict the media that is least likely to be played again, until the cache fits its capacity or --to.")
 
     struct Report: Encodable, Sendable {
         var evicted: Int64

@@ -26,7 +26,7 @@ struct RekeyCommand: AsyncParsableCommand {
         completion: .file())
     var newKeyFile: String?
     @Option(
-        help: ArgumentHelp("A file whose first line is a passphrase, instead of a new key.", valueName: "file"),
+        help: ArgumentHelp("A file whose first line is the new passphrase.", valueName: "file"),
         completion: .file())
     var newPassphraseFile: String?
     @Flag(help: "Decrypt the cache. Every user with access to the directory can then read the media.") var plain = false

@@ -10,8 +10,8 @@ struct ServeCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "serve",
         abstract: "Serve media through the cache to any player, over HTTP.",
-        discussion: "“spool url URL” prints the URL for a player. With --origin, the server works in "
-            + "reverse mode, with the paths of that origin.")
+        discussion: "“spool url URL” prints the URL for a player. With --origin, the server is a "
+            + "reverse proxy for that origin, and uses its paths.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -69,7 +69,7 @@ struct ServeCommand: AsyncParsableCommand {
             throw ValidationError("--quota specifies “\(twice)” more than once")
         }
         if serving.token != nil, serving.tokenFile != nil {
-            throw ValidationError("give either --token or --token-file")
+            throw ValidationError("give either --token or --token-file, not both")
         }
         guard fetching.headers.isEmpty || serving.origin != nil else {
             throw ValidationError(

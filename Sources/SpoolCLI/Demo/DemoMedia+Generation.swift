@@ -19,7 +19,8 @@ extension DemoMedia {
         let status = try await ExternalPlayer.run(arguments)
         guard status == 0 else {
             throw CommandFailure(
-                .noVideo, "ffmpeg could not generate the video (status \(status)): install it, or give a file or a URL")
+                .noVideo,
+                "ffmpeg could not generate the video (status \(status)): install ffmpeg, or give a file or a URL")
         }
         return file
     }

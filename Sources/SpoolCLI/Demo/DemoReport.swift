@@ -81,7 +81,7 @@ struct DemoReport: Sendable {
     /// The summary.
     var text: String {
         let size = length.map { ByteCount(bytes: $0).text } ?? "unknown size"
-        let time = first.duration.map { ProgressLine.clock($0) } ?? "unknown length"
+        let time = first.duration.map { ProgressLine.clock($0) } ?? "unknown duration"
         var lines = ["\(name) (\(time), \(size)), played through the cache", ""]
         lines.append("First playback with AVPlayer, cache empty\(seekText):")
         lines.append("  ▕\(arrivals.text(length: length ?? 0, cells: Self.cells))▏")

@@ -58,7 +58,7 @@ final class Fetch: Sendable {
         do {
             return try await deliver()
         } catch let error as CacheError where mayPassOn(error) {
-            Output.remark("\(error); the response is passed on without being cached")
+            Output.remark("\(error); the response is forwarded without being cached")
             return try await passOn()
         }
     }

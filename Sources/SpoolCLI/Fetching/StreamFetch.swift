@@ -93,7 +93,7 @@ struct StreamReport: Encodable, Sendable {
         "\(segments.counted("segment")), \(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s: "
             + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
             + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request")); "
-            + "all of the stream is cached"
+            + "the whole stream is cached"
     }
 }
 #endif

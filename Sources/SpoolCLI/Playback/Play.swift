@@ -12,7 +12,7 @@ struct PlayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "play",
         abstract: "Play media through the cache with AVPlayer.",
-        discussion: "Media that can't be cached, such as files and playlists, is played directly.")
+        discussion: "Media that can't be cached, such as local files and playlists, is played directly.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions
@@ -23,7 +23,7 @@ struct PlayCommand: AsyncParsableCommand {
             "Seek to the second time when playback reaches the first, in seconds; may be repeated.",
             valueName: "at:to"))
     var seek: [SeekArgument] = []
-    @Option(help: ArgumentHelp("Stop at this media time, in seconds.", valueName: "t")) var until: Double?
+    @Option(help: ArgumentHelp("Stop at this position in the media, in seconds.", valueName: "t")) var until: Double?
     @Option(help: ArgumentHelp("Playback rate, from 0.01 to 100.", valueName: "n"))
     var speed = 1.0
 

@@ -37,7 +37,7 @@ struct FetchOptionsTests {
         }
         let sentence = "https://h/a redirects from https to http"
         let refused = UpstreamError(.invalidRedirect, sentence, underlying: RefusedDowngrade())
-        #expect(line(refused) == sentence + "; --allow-http-redirects follows the redirect, without encryption")
+        #expect(line(refused) == sentence + "; --allow-http-redirects allows the redirect, without encryption")
         #expect(
             line(UpstreamError(.invalidRedirect, "https://h/a redirects in a loop"))
                 == "https://h/a redirects in a loop")
