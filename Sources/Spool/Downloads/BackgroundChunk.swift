@@ -119,7 +119,7 @@ struct ReceivedChunk: Sendable {
             throw CacheError(isChanged ? .resourceChanged : .malformedResponse, text)
         }
         guard byteCount == chunk.range.upperBound - chunk.range.lowerBound else {
-            throw CacheError(.incomplete, "the file has \(byteCount.counted("byte"))")
+            throw CacheError(.incomplete, "the received file has \(byteCount.counted("byte"))")
         }
         let decision = PartialResponse.evaluate(
             head, requestedStart: chunk.range.lowerBound, requestedEnd: chunk.range.upperBound, stored: stored,
@@ -128,7 +128,7 @@ struct ReceivedChunk: Sendable {
         case .store(let placement) where placement.offset == chunk.range.lowerBound && placement.discrepancy == nil:
             return
         case .refuse(let refusal): throw CacheError(.malformedResponse, refusal.reason)
-        default: throw CacheError(.resourceChanged, "the origin sent another version, or did not prove the version")
+        default: throw CacheError(.resourceChanged, "the origin sent another version, or did not identify the version")
         }
     }
 }

@@ -228,7 +228,7 @@ struct BackgroundExchange: Sendable {
                     running.append(chunk)
                     continue
                 case .failed(let error):
-                    throw CacheError(.originUnavailable, "the system could not fetch it: \(error)", underlying: error)
+                    throw CacheError(.originUnavailable, "the background transfer failed: \(error)", underlying: error)
                 case .finished(let head, let file):
                     report.storedByteCount += try await store(chunk, head, file, member)
                 }
@@ -257,7 +257,7 @@ struct BackgroundExchange: Sendable {
         let lease = try await version(of: member)
         let current = lease?.generation.resourceVersion
         guard let lease, current?.validator.ifRangeText == chunk.validator, current?.length == chunk.length else {
-            throw CacheError(.resourceChanged, "another version is stored by now")
+            throw CacheError(.resourceChanged, "another version has been stored in the meantime")
         }
         return lease
     }
@@ -280,7 +280,7 @@ struct BackgroundExchange: Sendable {
         try received.check(against: StoredVersion(version: lease.generation.resourceVersion, storedEnd: stored))
         try await work.checkReservedSpace(for: chunk.length, chunk.key, member.item.redactedURL, in: cache)
         guard let url = URL(string: member.item.redactedURL) else {
-            throw CacheError(.invalidArgument, "its recorded URL can't be used")
+            throw CacheError(.invalidArgument, "the recorded URL is invalid")
         }
         var source = MediaSource(url: url, key: chunk.key)
         source.isDownload = true
@@ -294,7 +294,7 @@ struct BackgroundExchange: Sendable {
         try Task.checkCancellation()
         let kept = try await media.keptRanges().intersection(range).byteCount
         guard kept == range.upperBound - range.lowerBound else {
-            throw CacheError(.incomplete, "only \(kept.counted("byte")) of it could be stored")
+            throw CacheError(.incomplete, "only \(kept.counted("byte")) of the received file could be stored")
         }
         return kept - before
     }

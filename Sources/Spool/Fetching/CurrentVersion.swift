@@ -172,7 +172,7 @@ struct CurrentVersion {
         guard isPlausible else {
             throw CacheError(
                 .resourceChanged,
-                "\(resource.redactedURL): the origin's body ended at byte \(length.grouped), but more had been received"
+                "\(resource.redactedURL): the origin's body ended at byte \(length.grouped), but later bytes had already been received"
             )
         }
         if let generation, generation.description.length != length { generation.learn(length: length) }

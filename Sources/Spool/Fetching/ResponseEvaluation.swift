@@ -267,7 +267,7 @@ struct ResponseEvaluation {
         guard keepsAnything || ContentTypes.isPlausible(type, startingWith: firstBytes, inPlaceOf: previous) else {
             throw CacheError(
                 .malformedResponse,
-                "\(redactedURL): the origin sent \(type ?? "nothing") instead of \(previous ?? "media")"
+                "\(redactedURL): the origin sent \(type ?? "an unknown type") instead of \(previous ?? "media")"
             )
         }
     }
@@ -295,7 +295,7 @@ struct ResponseEvaluation {
         if cacheability.hasLongFields {
             let limit = StoredHead.limit
             let text =
-                "\(redactedURL) is played without being cached: its header fields are longer than \(limit.counted("byte"))"
+                "\(redactedURL) is played without being cached: the response's header fields exceed \(limit.counted("byte"))"
             resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         }
         var freshness = cacheability.freshness

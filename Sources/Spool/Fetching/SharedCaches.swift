@@ -102,7 +102,8 @@ final class SharedCaches: Sendable {
                 if differences.isEmpty { return core }
                 core.leave(closing: false)
                 let names = differences.joined(separator: ", ")
-                let text = "“\(directory.path)” is open in this process with other values of \(names); share one cache"
+                let text =
+                    "“\(directory.path)” is open in this process with different values of \(names); share one cache"
                 return make(CacheError(.directoryInUse, text))
             }
             let core = make(nil)

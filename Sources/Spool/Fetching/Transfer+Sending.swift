@@ -61,7 +61,7 @@ extension Transfer {
         let isSuccess = [200, 203, 206, 304].contains(response.head.status.code)
         if omitsRange { origin.note(failure, succeedsWithoutRange: isSuccess) }
         if isSuccess {
-            let reason = omitsRange ? "a range" : "a condition"
+            let reason = omitsRange ? "its range" : "its condition"
             resource.send(.inconsistentResponse("the origin rejected the request only because of \(reason)"))
         }
         return Sent(

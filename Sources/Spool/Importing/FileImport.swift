@@ -90,7 +90,7 @@ private struct FileImport {
             try await store(media, keepAsPrevious)
             guard try await executor.run(in: .background, { try file.isUnchanged }) else {
                 throw CacheError(
-                    .storage, "“\(path)” changed during the import, so nothing is stored", key: key)
+                    .storage, "“\(path)” changed during the import, so nothing was stored", key: key)
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && file.length == 0 {
             // An empty file does not have to be stored.

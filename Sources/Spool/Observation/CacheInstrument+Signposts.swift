@@ -60,7 +60,7 @@ private final class Signposts: Sendable {
         case .evicted(let bytes): poster.emitEvent("evicted", "\(event.redactedURL, privacy: .public): \(bytes) bytes")
         case .completed: poster.emitEvent("complete", "\(event.redactedURL, privacy: .public)")
         case .notCached(let cause):
-            poster.emitEvent("not kept", "\(event.redactedURL, privacy: .public): \(cause.message, privacy: .public)")
+            poster.emitEvent("not cached", "\(event.redactedURL, privacy: .public): \(cause.message, privacy: .public)")
         case .failed(let error):
             poster.emitEvent("failed", "\(event.redactedURL, privacy: .public): \(error.message, privacy: .public)")
         default: break

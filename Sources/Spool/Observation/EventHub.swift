@@ -107,17 +107,17 @@ final class EventHub: Sendable {
         case .damagedBlocksDiscarded(let range):
             logger.warning("stored \(range.inWords) were damaged", metadata: ["resource": "\(event.redactedURL)"])
         case .notCached(let cause):
-            logger.warning("not stored: \(cause)", metadata: ["resource": "\(event.redactedURL)"])
+            logger.warning("the bytes are not stored: \(cause)", metadata: ["resource": "\(event.redactedURL)"])
         case .evicted(let bytes):
             logger.debug("evicted \(bytes.counted("byte"))", metadata: ["resource": "\(event.redactedURL)"])
         case .requestCancelled(let offset):
-            logger.debug("transfer cancelled at \(offset)", metadata: ["resource": "\(event.redactedURL)"])
+            logger.debug("transfer cancelled at byte \(offset)", metadata: ["resource": "\(event.redactedURL)"])
         case .completed:
             logger.debug("complete", metadata: ["resource": "\(event.redactedURL)"])
         case .failed(let error):
             logger.error("\(error)", metadata: ["resource": "\(event.redactedURL)"])
         case .bypassed(let reason):
-            logger.notice("plays without the cache: \(reason)", metadata: ["resource": "\(event.redactedURL)"])
+            logger.notice("playback bypasses the cache: \(reason)", metadata: ["resource": "\(event.redactedURL)"])
         case .cacheUnavailable(let cause): logger.error("nothing is stored: \(cause)")
         case .warning(let text): logger.warning("\(text)")
         }

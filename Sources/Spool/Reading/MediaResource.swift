@@ -130,7 +130,7 @@ public final class MediaResource: Sendable {
     ) -> OpenedReader? {
         guard let own = separate(), let resource = own.resource else { return nil }
         let text =
-            "\(resource.redactedURL) is played without being cached: nothing proves that the origin's responses belong to one version"
+            "\(resource.redactedURL) is played without being cached: nothing proves that the origin's responses belong to the same version"
         resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         let (id, position, _) = resource.readers.open(
             at: start, end: end, priority: priority, credentials: credentials, opening: own.opening, ahead: ahead)

@@ -86,7 +86,7 @@ struct BackgroundDownloadsTests {
         arguments: [
             (ScriptedSession.Fault.whole, CacheError.Code.malformedResponse, "the whole resource"),
             (.otherValidator, .resourceChanged, "another version"), (.otherRange, .malformedResponse, "Content-Range"),
-            (.truncated, .incomplete, "the file has 131,071 bytes"),
+            (.truncated, .incomplete, "the received file has 131,071 bytes"),
             (.failed, .originUnavailable, "the network was lost"), (.busy, .originErrorStatus, "status 503"),
             (.unauthorized, .originErrorStatus, "status 401"),
         ])
