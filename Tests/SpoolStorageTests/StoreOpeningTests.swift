@@ -78,7 +78,7 @@ struct StoreOpeningTests {
             try await Store.open(
                 path: fixture.path, fileSystem: owned, clock: CacheClock(clock: fixture.clock), report: { _ in })
         }
-        #expect(error?.message.contains("another user (number 4711)") == true)
+        #expect(error?.message.contains("another user (UID 4711)") == true)
         try "x".write(toFile: fixture.scratch.file("file"), atomically: false, encoding: .utf8)
         let file = await openError {
             try await Store.open(

@@ -116,6 +116,6 @@ package struct MissingBytes: Error, CustomStringConvertible {
     package var description: String {
         invalidated.isEmpty
             ? "\(range.inWords) are not stored"
-            : "stored \(invalidated.map(\.inWords).joined(separator: " and ")) were damaged, and were discarded"
+            : "stored \(invalidated.map(\.inWords).joined(separator: " and ")) were damaged and have been discarded"
     }
 }

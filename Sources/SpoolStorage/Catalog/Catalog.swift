@@ -103,7 +103,7 @@ final class Catalog: Sendable {
             // If the disk became full during a checkpoint, a part of the catalog may still be in the log, which is not
             // read.
             throw CacheError(
-                .storage, "“\(path)” can't be read without its log, which can't be read on this volume",
+                .storage, "“\(path)” can't be read, because its write-ahead log is not readable on this volume",
                 underlying: error.underlying)
         }
     }
@@ -383,7 +383,7 @@ final class Catalog: Sendable {
             return try body()
         } catch is RowDecodingError {
             // The original message would show the row. One invalid value does not affect the other rows.
-            throw CacheError(.storage, "“\(path)” contains a value whose type is not that of its column")
+            throw CacheError(.storage, "“\(path)” contains a value whose type does not match its column")
         } catch let error as DatabaseError {
             switch error.resultCode {
             case .SQLITE_CORRUPT, .SQLITE_NOTADB:

@@ -31,7 +31,7 @@ enum CatalogSchema {
             throw CacheError(
                 .storage,
                 "“\(path)” was written by an earlier version of Spool, whose format this version can't read; remove the "
-                    + "cache directory, or name another one, and the media is fetched again")
+                    + "cache directory or choose another one, and the media will be fetched again")
         }
         guard try !migrator.hasBeenSuperseded(db) else {
             throw CacheError(.catalogTooNew, "“\(path)” was written by a newer version of Spool")

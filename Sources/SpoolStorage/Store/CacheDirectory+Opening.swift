@@ -152,7 +152,7 @@ extension CacheDirectory {
         guard let attributes = try refuseFile(path, fileSystem) else { return }
         guard attributes.owner == geteuid() else {
             throw CacheError(
-                .storage, "“\(path)” can't be used as a cache: it belongs to another user (number \(attributes.owner))")
+                .storage, "“\(path)” can't be used as a cache: it belongs to another user (UID \(attributes.owner))")
         }
         guard attributes.permissions & 0o022 == 0 else {
             let mode = String(attributes.permissions & 0o777, radix: 8)
@@ -197,7 +197,7 @@ extension CacheDirectory {
         guard try tag.size() == 0 else { return }
         let text = """
             Signature: 8a477f597d28d172789f06886806bc55
-            # A cache of media made by Spool, which can be fetched again. See https://bford.info/cachedir/
+            # A media cache created by Spool. Its contents can be fetched again. See https://bford.info/cachedir/
 
             """
         try write(text, to: tag)

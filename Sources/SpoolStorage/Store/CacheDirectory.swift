@@ -164,7 +164,7 @@ final class CacheDirectory: Sendable {
                 .storage, "a media file can't be created in “\(path)”: the cache is read-only")
         }
         guard try isOurs() else {
-            throw .system("was deleted: media files can't be created", path: path, errno: ENOENT)
+            throw .system("was deleted, so media files can't be created", path: path, errno: ENOENT)
         }
         return try bytes.create(identifier.hex)
     }

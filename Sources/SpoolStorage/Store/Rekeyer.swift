@@ -138,7 +138,7 @@ private struct Rekeyer: Sendable {
         throw CacheError(
             .storage,
             "the key of “\(directory.path)” can't be changed: the copy needs \(plan.neededSpace.counted("byte")) of free "
-                + "space, and \(free.grouped) are free; free some space, or remove media from the cache")
+                + "space, but only \(free.grouped) are free; free some space, or remove media from the cache")
     }
 
     // MARK: - Media

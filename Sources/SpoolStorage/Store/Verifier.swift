@@ -208,7 +208,7 @@ struct LedgerCheck: Sendable {
             guard let disk = life.generation.disk else { continue }
             sum += disk.claimedByteCount
             let isListed = named.contains(life.generation.identifier) == life.isRecorded
-            try expect(isListed, "\(life.generation.url): the catalog and the table disagree whether it is recorded")
+            try expect(isListed, "\(life.generation.url): the catalog and the table disagree on whether it is recorded")
             try expect(
                 life.isRecorded || life.leases > 0, "\(life.generation.url): it is not open, and no record refers to it"
             )

@@ -120,6 +120,6 @@ struct RefusingDiskTests {
         try FileManager.default.setAttributes([.ownerAccountID: 4711], ofItemAtPath: spool.file("cache").path)
         let result = try await spool.run("get", "http://127.0.0.1:1/a")
         #expect(result.status == 1 && result.complaints.count == 1)
-        #expect(result.errors.contains("it belongs to another user (number 4711)"), "\(result.errors)")
+        #expect(result.errors.contains("it belongs to another user (UID 4711)"), "\(result.errors)")
     }
 }
