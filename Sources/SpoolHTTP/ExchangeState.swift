@@ -86,7 +86,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
         if isClosed { return .failure(cancelled) }
         switch outcome {
         case .failure(let error): return .failure(error)
-        case .success: return .failure(UpstreamError(.connectionLost, "the response ended before its headers"))
+        case .success:
+            return .failure(UpstreamError(.connectionLost, "the response ended before its headers were complete"))
         case nil:
             headWaiter = waiter
             return nil

@@ -247,7 +247,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         guard let flight, !data.isEmpty, !flight.exchange.receive(data, count: data.count) else { return }
         guard flight.exchange.bufferedBytes < flight.heldLimit else {
             // The received bytes are delivered first. A reader then requests the rest.
-            let message = "\(flight.name) was ended because its body was not read"
+            let message = "\(flight.name) was cancelled because its body was not read"
             flight.exchange.finish(.failure(UpstreamError(.connectionLost, message)))
             dataTask.cancel()
             return
