@@ -29,7 +29,7 @@ public final class DigestAuthentication: Sendable {
             let place = AuthenticatedClient.place(url)
             guard response.head.status.code == 401 else {
                 throw SourceError(
-                    "\(place): the server responded with \(response.head.status.code) to a request without credentials, not with 401",
+                    "\(place): the server responded with \(response.head.status.code) instead of 401 to a request without credentials",
                     status: response.head.status.code)
             }
             let fields = response.head.headerFields[values: .wwwAuthenticate]

@@ -300,7 +300,8 @@ private struct HLSContentsReader {
         if let byteRange {
             let next = previous.flatMap { $0.uri == uri ? $0.end : nil }
             let start = try checked(
-                byteRange.offset ?? next, "a byte range without an offset that does not follow another one of the file")
+                byteRange.offset ?? next,
+                "a byte range without an offset that does not follow another byte range of the same file")
             range = try self.range(start, byteRange.length)
         }
         playlist.segments.append(
