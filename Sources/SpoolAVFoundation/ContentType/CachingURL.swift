@@ -65,7 +65,7 @@ enum CachingURL {
     /// - Parameter server: The server that returned no URL, if there is one.
     static func reason(withoutServer server: (any MediaServer)?) -> String {
         "an HLS stream plays through the cache only with a server in the app, "
-            + (server == nil ? "and no server is set" : "and the server can't be reached")
+            + (server == nil ? "but no server is set" : "but the server can't be reached")
     }
 
     private static func isHTTP(_ url: URL) -> Bool {

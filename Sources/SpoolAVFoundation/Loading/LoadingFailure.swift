@@ -22,7 +22,9 @@ enum LoadingFailure {
 
     /// Returns the error for a resource that matches none of the player's allowed types.
     static func noAllowedType(of url: URL) -> NSError {
-        make(NSURLErrorCannotDecodeContentData, "the player allows no content type that matches the resource", url)
+        make(
+            NSURLErrorCannotDecodeContentData, "the resource matches none of the content types that the player allows",
+            url)
     }
 
     /// Returns whether there was no connection, or the connection was lost. In that case, a retry is useful as long as
