@@ -54,7 +54,7 @@ struct AccessRules: Sendable {
         if let rest = withoutToken(head.target, token) {
             // The rest is sent to the origin.
             guard !["~", "%7E", "%7e"].contains(where: { rest.contains($0 + token) }) else {
-                throw RequestFailure(400, "the token may occur only at the start of the path")
+                throw RequestFailure(400, "the token may appear only at the start of the path")
             }
             return Admitted(target: rest, prefix: "/~" + token, secrets: secrets)
         }

@@ -72,7 +72,7 @@ struct DashboardLogEntry: Encodable, Sendable {
     /// Creates the entry for a preload that was cancelled because its resource is being removed.
     init(cancelledPreload url: String, _ key: CacheKey, id: Int, at time: Date) {
         (self.id, self.time, self.url, kind) = (id, time, url, "preloadCancelled")
-        message = "the preload was cancelled, because the resource is removed"
+        message = "the preload was cancelled, because the resource is being removed"
         _key = EncodedAsNull(wrappedValue: key.hash)
         _code = EncodedAsNull(wrappedValue: nil)
         _range = EncodedAsNull(wrappedValue: nil)

@@ -209,7 +209,7 @@ struct OperatorActions: Sendable {
         for text in keys {
             try Task.checkCancellation()
             guard let key = CacheKey(rawValue: text) else {
-                results.results.append(Result(key: nil, url: nil, ok: false, message: "this is not a key"))
+                results.results.append(Result(key: nil, url: nil, ok: false, message: "invalid key"))
                 continue
             }
             do {

@@ -198,7 +198,7 @@ struct RequestParser {
         _ bytes: [UInt8], _ range: Range<Int>
     ) throws(RequestFailure) -> RequestFields.Line {
         let first = bytes[range.lowerBound]
-        if first == 0x20 || first == 0x09 { throw malformed("a field is folded over several lines") }
+        if first == 0x20 || first == 0x09 { throw malformed("a header field is folded over several lines") }
         guard let colon = bytes[range].firstIndex(of: UInt8(ascii: ":")) else {
             throw malformed("a header line without a colon")
         }
