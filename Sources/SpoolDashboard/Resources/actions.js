@@ -38,7 +38,7 @@ export const perform = async (body, summary) => {
             if (succeeded > 0) toast(summary(succeeded, response));
             if (failures.length > 0) {
                 const title = body.action === "set" ? "The setting was not changed"
-                    : `${plural(failures.length, "resource")} failed`;
+                    : `The action failed for ${plural(failures.length, "resource")}`;
                 await openDialog(title, make("ul", {},
                     failures.slice(0, 50).map(({ url, message }) => make("li", {}, [url, message].filter(Boolean)
                         .join(": ")))), { submit: "Close", cancel: null });
@@ -66,7 +66,7 @@ export const unpin = list => perform({ action: "unpin", keys: keys(list) },
     count => `Unpinned ${plural(count, "resource")}.`);
 
 export const verify = list => perform({ action: "verify", keys: keys(list) }, (count, { results }) => count === 1
-    ? `Verified: ${results[0].message}` : `Verified ${plural(count, "resource")} without errors.`);
+    ? `Verified: ${results[0].message}` : `Verified ${plural(count, "resource")}. Any damaged blocks were discarded.`);
 
 /// A warning for the confirmation of a removal, if players are using some of the resources.
 const useWarning = list => {
@@ -123,7 +123,7 @@ export const preload = async (urls = "", pins = true) => {
         make("div", { class: "field" }, make("label", { for: input.id }, "URLs, one on each line"), input,
             make("p", { class: "hint", id: "preload-hint" }, "The whole file is fetched. For the manifest of ",
                 "an HLS or DASH stream, all files of the stream are fetched.")),
-        make("label", {}, check, "Pin, so that the media is never evicted (for a trip without a network)"),
+        make("label", {}, check, "Pin the media, so that it is never evicted (for offline playback)"),
     ];
     if (!await openDialog("Preload media", content, { submit: "Preload" })) return;
     const list = input.value.split(/\s+/).filter(Boolean);

@@ -138,7 +138,7 @@ export class Library {
                     "player. It is the server’s address, followed by the media URL with its scheme as a folder:"),
                 make("p", { class: "copyable" }, make("code", {}, example), copyButton(example)),
                 make("p", {}, "The next playback does not request the stored bytes again."),
-                make("h3", {}, "Media for a trip without a network"),
+                make("h3", {}, "Media for offline playback"),
                 make("p", {}, "Preload the media and pin it. Pinned media is never evicted."),
                 button("Preload …", () => actions.preload(), "primary")],
         }[state]);

@@ -47,7 +47,7 @@ export class NowView {
         section.append(make("dl", { class: "figures" }, this.figures.map(({ element }) => element)),
             columns(this.bytesChart.element, this.hitChart.element),
             columns(card("Slow playback", this.waits), card("Errors and warnings", this.problems,
-                make("p", {}, make("a", { href: "#/errors" }, "All codes and their meaning")))),
+                make("p", {}, make("a", { href: "#/errors" }, "All codes and their meanings")))),
             card("Requests in progress", this.transfers),
             columns(card("Stored bytes by host", this.hosts), card("Stored bytes by type", this.types)),
             card("Recent events", this.events));

@@ -19,9 +19,9 @@ const known = {
 };
 /// The hints for inputs.
 const inputHints = {
-    capacity: "Enter a size such as 50 GB, or nothing for no limit. Later starts of the server use it, too.",
-    allowedHosts: "Enter hosts such as media.example.com or *.example.com, or nothing for all public origins. "
-        + "They apply until the server stops.",
+    capacity: "Enter a size such as 50 GB, or leave the field empty for no limit. It also applies after a restart.",
+    allowedHosts: "Enter hosts such as media.example.com or *.example.com, or leave the field empty for all public "
+        + "origins. They apply until the server stops.",
 };
 const sources = {
     commandLine: "set on the command line", default: "default", page: "changed on this page",
@@ -137,7 +137,9 @@ export class SettingsView {
         try {
             const { canChange, settings } = await api.settings();
             const rows = settings.map(setting => this.#setting(setting, canChange));
-            if (!canChange) rows.unshift(make("p", {}, "This server allows no changes: it has no operator’s token."));
+            if (!canChange) {
+                rows.unshift(make("p", {}, "This server does not allow changes, because it has no operator’s token."));
+            }
             this.list.replaceChildren(...rows);
         } catch (error) {
             this.list.replaceChildren(make("p", { class: "empty", role: "alert" }, error.message));
