@@ -200,7 +200,7 @@ struct CatalogWriter: Sendable {
             }
         } catch {
             if state.flusher.recordFailure(pending) {
-                store.reporter.warn("the catalog could not be written; the write will be retried: \(error)")
+                store.reporter.warn("the catalog could not be written, so the write will be retried: \(error)")
             }
             result.outcome = round.outcome
             result.failure = error

@@ -283,7 +283,7 @@ struct Evictor: Sendable {
         } catch let error as CacheError where error.code == .closed {
             // The next opening checks again.
         } catch {
-            store.reporter.warn("the volume's free space could not be checked; the check will be retried: \(error)")
+            store.reporter.warn("the volume's free space could not be checked, so the check will be retried: \(error)")
         }
     }
 
@@ -321,7 +321,7 @@ struct Evictor: Sendable {
             } catch let error as CacheError where error.code == .closed {
                 // The next opening checks again.
             } catch {
-                store.reporter.warn("media that is too old could not be evicted; eviction will be retried: \(error)")
+                store.reporter.warn("media that is too old could not be evicted, so eviction will be retried: \(error)")
             }
         }
     }
