@@ -73,7 +73,7 @@ struct KeyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "A file whose first line is a passphrase, instead of a key.",
-            discussion: "The key is derived with scrypt, which takes several tenths of a second.", valueName: "file"),
+            discussion: "The key is derived with scrypt, which takes a few tenths of a second.", valueName: "file"),
         completion: .file())
     var passphraseFile: String?
 

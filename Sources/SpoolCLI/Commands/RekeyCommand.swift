@@ -9,9 +9,9 @@ struct RekeyCommand: AsyncParsableCommand {
         commandName: "rekey",
         abstract: "Encrypt the cache, change its key, or decrypt it.",
         discussion: """
-            --key-file or --passphrase-file specifies the previous key; omit both for an unencrypted cache. No other \
+            --key-file or --passphrase-file specifies the current key; omit both for an unencrypted cache. No other \
             process may use the cache. All media is copied, which needs as much free space as the cache uses. Until \
-            the copy is complete, the cache keeps its previous key. Nothing is fetched.
+            the copy is complete, the cache keeps its current key. Nothing is fetched.
             """)
 
     struct Report: Encodable, Sendable {
