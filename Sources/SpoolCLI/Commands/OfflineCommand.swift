@@ -1,5 +1,6 @@
 #if Tools
 import ArgumentParser
+import ByteRanges
 import Spool
 
 /// `spool offline`: named sets of media that are stored for playback without a network.
