@@ -50,8 +50,8 @@ extension MediaCache {
 
     /// Removes a stored resource, pinned or not. The key covers the same variants as in ``pin(_:)``.
     ///
-    /// An open reader finishes from its open file, or ends with `.resourceChanged`. A reader that is created later
-    /// fetches the resource again.
+    /// A reader that is already open can still read the removed bytes, but ends with `.resourceChanged` if it needs
+    /// more. A reader that is created later fetches the resource again.
     ///
     /// - Returns: Whether anything was stored.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
@@ -83,7 +83,7 @@ extension MediaCache {
     /// - Throws: `CacheError`: `.invalidArgument` for an invalid capacity, `.storage`.
     public func setCapacity(_ capacity: CacheCapacity) async throws { try await store.setCapacity(capacity) }
 
-    /// Changes the capacity like ``setCapacity(_:)``, and records it in the directory for later openings.
+    /// Changes the capacity like ``setCapacity(_:)``, and saves the new capacity in the directory.
     package func rememberCapacity(_ capacity: CacheCapacity) async throws {
         try await store.setCapacity(capacity, isRemembered: true)
     }

@@ -29,8 +29,8 @@ extension MediaCache {
         }
     }
 
-    /// Returns whether the URL of the record is the whole URL, because its key is that of the resource or of its
-    /// variants.
+    /// Returns whether the record contains the whole URL. If so, the URL's key is the key of the resource, or of a
+    /// resource of which it is a variant.
     private func isURLComplete(_ record: StoredResourceRecord, _ stored: StoredFreshness?) -> Bool {
         guard let url = URL(string: record.url) else { return false }
         let key = key(for: url)
@@ -57,15 +57,16 @@ extension MediaCache {
 
     /// Returns the keys of all resources whose preloads store the resource with this key.
     ///
-    /// These are the given key, the key of the resource's stream, and the keys of the resources of which it is a
-    /// variant.
+    /// These are the given key, the key of the resource's stream, and the keys of the resources of which the given
+    /// resource is a variant.
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     package func preloadKeys(for key: CacheKey) async throws -> Set<CacheKey> {
         try await context.preloadKeys(for: key)
     }
 
-    /// Removes all resources that a selection includes, pinned or not, with the parts of streams.
+    /// Removes all resources that a selection includes, pinned or not. If it includes a stream, the parts of the stream
+    /// are also removed.
     ///
     /// - Parameter prepare: A function that is called before anything is removed, with the keys whose preloads would
     ///   store the resources again. Bytes that are stored while it runs are removed as well.
@@ -78,13 +79,13 @@ extension MediaCache {
     }
 }
 
-/// The details of a stored resource that ``StoredResource`` does not contain.
+/// A stored resource, and details that ``StoredResource`` does not contain.
 package struct StoredDetails: Sendable {
     /// Whether a stored response may be used without a request to the origin.
     package enum Freshness: Sendable, Hashable {
-        /// The response is fresh. The date is `nil` if the response stays fresh.
+        /// The response is fresh until this date, or always if the date is `nil`.
         case fresh(until: Date?)
-        /// The response is stale. The date is `nil` if each use has to be validated.
+        /// The response has been stale since this date. The date is `nil` if every use has to be validated.
         case stale(since: Date?)
         case unknown
     }

@@ -31,7 +31,7 @@ extension MediaCache {
 
     /// The numbers of bytes that readers received and origins sent since the cache was created, over all resources.
     ///
-    /// The sums are computed for each access. The property may be used from any thread.
+    /// The sums are computed on each access. The property may be used from any thread.
     public var statistics: TransferStatistics { resources.statistics }
 
     /// The current activity of the cache. The property may be used from any thread.
@@ -82,7 +82,7 @@ extension MediaCache {
 public struct VerificationProgress: Sendable, Hashable {
     /// The number of checked blocks.
     public var checked: Int
-    /// The total number of blocks. It may grow while more blocks are stored.
+    /// The total number of blocks. It may grow during the check, because more blocks may be stored.
     public var total: Int
     /// The fraction that is done, from 0 to 1.
     public var fractionCompleted: Double { total > 0 ? min(Double(checked) / Double(total), 1) : 1 }

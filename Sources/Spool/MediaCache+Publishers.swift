@@ -35,7 +35,7 @@ private struct StreamPublisher<Output: Sendable>: Publisher {
     }
 }
 
-/// One subscriber and its demand.
+/// A subscription that reads a stream for one subscriber, as its demand allows.
 // `@unchecked`: a subscriber is not `Sendable`. Combine requires that calls to it do not overlap, and one task makes
 // all calls.
 private final class StreamSubscription<S: Subscriber>: Subscription, @unchecked Sendable

@@ -6,8 +6,8 @@ extension MediaCache {
     ///
     /// Copies all stored media, and replaces it with the copy at the end. The copy needs about as much free space as
     /// the cache uses, and takes as long as copying the files does. Nothing is fetched. Until the end, the cache is
-    /// unchanged, so you can cancel the task at any time. If the process is killed, the next opening removes the
-    /// incomplete copy.
+    /// unchanged, so you can cancel the task at any time. If the process is killed, the incomplete copy is removed when
+    /// the cache is next opened.
     ///
     /// The space of the previous files is returned to the file system, which may leave their content on the disk until
     /// it is overwritten.

@@ -56,13 +56,13 @@ public final class MediaCache: Sendable {
     /// The rules for using stored bytes without revalidation.
     package var freshness: FreshnessPolicy { context.configuration.freshness }
 
-    /// Whether the directory is only read. Another process may store the received bytes, with a delay.
+    /// Whether the cache only reads its directory. Another process may store the received bytes, with a delay.
     package var isReadOnly: Bool { context.configuration.isReadOnly }
 
     /// The executor for reading media. A task that only reads and sends switches threads less often on this executor.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 
-    /// Runs long work on the maintenance threads, which leave one thread to players.
+    /// Runs long work on the maintenance threads, which leave one thread for players.
     ///
     /// The work belongs to the calling task, and is cancelled together with that task.
     package func runMaintenance<R: Sendable, Failure: Error>(
@@ -223,7 +223,7 @@ public final class MediaCache: Sendable {
 }
 
 extension MediaCache {
-    /// Creates a cache in memory, including its catalog. Use it for tests, or if no data may remain on disk.
+    /// Creates a cache whose media and catalog are in memory. Use it for tests, or if no data may remain on disk.
     ///
     /// The cache uses the same code as any other cache. With a simulated transport, it does not need a network.
     ///

@@ -3,7 +3,7 @@ import Foundation
 import HTTPRanges
 import SpoolStorage
 
-/// The HTTP metadata of a version, in the form in which the store saves it. The store does not interpret it.
+/// The HTTP metadata of a version, in the form in which the store saves it. The store does not interpret the metadata.
 extension Generation {
     /// The validator, length and type, if the origin's responses contained them.
     var resourceVersion: ResourceVersion {
@@ -34,7 +34,7 @@ extension Generation {
                 description.contentType = version.contentType ?? description.contentType
             }
             if var freshness {
-                // The owner of a variant does not change with a response.
+                // A response does not change which resources the version is a variant of.
                 freshness.variantOf = StoredFreshness(encoded: description.fields)?.variantOf
                 description.fields = freshness.encoded
             }
@@ -66,7 +66,8 @@ extension ResourceVersion {
 
 extension StoredFreshness {
     init?(encoded text: String) {
-        // As above: no freshness is known, so a request is sent to the origin.
+        // As above, another program may have written or changed the text. No freshness is known, so a request is sent
+        // to the origin.
         guard let freshness = try? JSONDecoder().decode(StoredFreshness.self, from: Data(text.utf8)),
             freshness.isPlausible
         else { return nil }

@@ -10,7 +10,7 @@ public import SpoolStorage
 public struct MediaCacheConfiguration: Sendable {
     /// The maximum size of the cache.
     public var capacity = CacheCapacity.standard
-    /// Whether the directory is only read, for example by an app extension. The default is `false`.
+    /// Whether the cache only reads its directory, for example in an app extension. The default is `false`.
     ///
     /// Stored media plays, even while another process uses the directory. Nothing else is stored, nothing in the
     /// directory changes, and the directory is never locked.
@@ -37,8 +37,8 @@ public struct MediaCacheConfiguration: Sendable {
     ///
     /// Requests that are paused by back-pressure do not count toward this limit. Up to 64 long responses without ranges
     /// do not count either. Such a response has no known end, or contains more bytes than
-    /// `ReadAheadPolicy.maximumRequestSize`, and its origin does not support range requests. An endless stream would
-    /// otherwise keep its connection from other readers.
+    /// `ReadAheadPolicy.maximumRequestSize`, and its origin does not support range requests. Otherwise, an endless
+    /// stream would permanently use a connection that other readers need.
     public var maximumConnectionsPerOrigin = 8
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that the disk can't store. The
     /// default is 16 MiB, and the minimum is 1 MiB.
@@ -69,11 +69,11 @@ public struct MediaCacheConfiguration: Sendable {
     package var spaceTimeout = Store.Configuration().spaceTimeout
     /// Whether redirects are followed. If not, a redirect counts as a rejection (``CacheError/response``).
     package var followsRedirects = true
-    /// Whether responses with any final status, and web pages, are stored if HTTP allows it. Use it for a cache in
-    /// front of a site. This setting requires ``FreshnessPolicy/http``.
+    /// Whether responses with any final status, and web pages, are stored if HTTP allows it. Use this setting for a
+    /// cache in front of a site. This setting requires ``FreshnessPolicy/http``.
     package var storesEveryStatus = false
-    /// Whether a temporary error from the origin (5xx, 429) is returned immediately instead of being retried. Use it
-    /// for a proxy, whose clients retry. A response that has already started is still resumed after an error.
+    /// Whether a temporary error from the origin (5xx, 429) is returned immediately instead of being retried. Use this
+    /// setting for a proxy, whose clients retry. A response that has already started is still resumed after an error.
     package var forwardsErrors = false
     /// The instruments that receive the events of the cache, for monitoring or profiling.
     public var instruments: [CacheInstrument] = []

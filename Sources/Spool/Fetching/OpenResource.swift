@@ -9,12 +9,12 @@ import Synchronization
 ///
 /// A cache has one object for each resource, which all players share, and one for each reader that needs its own
 /// response (``MediaResource/separate()``). The store holds the bytes. The scheduler decides what to request and when.
-/// Each ``Transfer`` receives bytes. The types of its properties, such as ``ResourceReaders``, each do one part of the
-/// work.
+/// Each ``Transfer`` receives bytes. The types of the properties of this class, such as ``ResourceReaders``, each do
+/// one part of the work.
 final class OpenResource: Sendable {
     private struct State {
-        /// The elapsed time until which new readers use this resource even though nothing new is cached. Its stored
-        /// version could not be opened, but must not be replaced. The value is `nil` if it could be opened.
+        /// The elapsed time until which new readers use this resource even though nothing new is cached. The stored
+        /// version could not be opened, but must not be replaced. The value is `nil` if that version could be opened.
         var uncachedUntil: Duration?
         /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. It is `nil`
         /// before the resource has been opened.
@@ -173,7 +173,7 @@ final class OpenResource: Sendable {
     static let uncachedTime = Duration.seconds(10)
 
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
-    /// The same applies if the resource was opened while the directory could not be written.
+    /// The same applies if the resource was opened while the directory could not be written to.
     ///
     /// The value does not change for the readers of this resource, because their version is in memory.
     var isUncached: Bool { separate != nil || isOutdated || state.withLock { $0.uncachedUntil != nil } }
@@ -245,8 +245,8 @@ final class OpenResource: Sendable {
             })
     }
 
-    /// Returns a number for a reader or transfer that is unique in the cache. The number has at most 52 bits, so that
-    /// JSON can represent it exactly.
+    /// Returns a number that identifies a reader or transfer in the cache. The number has at most 52 bits, so that JSON
+    /// can represent it exactly.
     private func number(_ number: Int) -> Int { Int(usage.number) << 20 | number & 0xF_FFFF }
 
     /// The stored ranges of the current version, and its length.

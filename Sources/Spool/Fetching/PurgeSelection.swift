@@ -11,7 +11,8 @@ package enum PurgeSelection: Sendable, Hashable {
 
     /// Creates the selection of the resources below a URL.
     ///
-    /// - Returns: `nil` if the text is not a URL with a host, or has a query, a fragment or a user.
+    /// - Returns: `nil` if the text is not a URL with a host, or contains a query, a fragment, a user name or a
+    ///   password.
     package init?(prefix text: String) {
         guard let parts = URLComponents(string: text), let scheme = parts.scheme?.lowercased(),
             let host = parts.percentEncodedHost?.lowercased(), !host.isEmpty, parts.query == nil,
@@ -50,7 +51,8 @@ package enum PurgeSelection: Sendable, Hashable {
         }
     }
 
-    /// Returns a stored URL with a path, with the scheme and host in lower case, and without the scheme's default port.
+    /// Returns a stored URL in normalized form. The scheme and host are in lower case, the scheme's default port is
+    /// omitted, and an empty path is replaced with `/`.
     private static func normalized(_ url: String) -> String {
         guard let start = url.firstRange(of: "://")?.upperBound else { return url }
         let end = url[start...].firstIndex(of: "/") ?? url.endIndex

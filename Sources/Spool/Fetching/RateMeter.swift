@@ -10,7 +10,8 @@ struct RateMeter {
     /// network.
     mutating func resume(at now: Duration) { mark = now }
 
-    /// Records a chunk that was received at `now`. Returns a sample for every 256 KiB or quarter of a second.
+    /// Records a chunk that was received at `now`. Returns a sample after each 256 KiB or quarter of a second, and
+    /// otherwise `nil`.
     mutating func sample(bytes count: Int, at now: Duration) -> (bytes: Int64, seconds: Double)? {
         bytes += Int64(count)
         active += now - mark
@@ -19,7 +20,7 @@ struct RateMeter {
         return take()
     }
 
-    /// Returns the last sample when the body has ended. Returns `nil` if there are so few bytes that the time depends
+    /// Returns the last sample, after the body has ended. Returns `nil` if there are so few bytes that the time depends
     /// more on the machine than on the network.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil

@@ -86,7 +86,7 @@ struct ResourceHeaders {
     }
 }
 
-/// The last response of a resource, created from the description of a version, and its cookies.
+/// The last response for a resource, created from the description of a version, and the cookies of recent responses.
 ///
 /// Cookies are not stored with a response, because they belong to the client that caused the response. A client that
 /// receives them here does not need a separate response. The cookies are returned once, within a short time, and only
@@ -119,7 +119,8 @@ final class LastResponse: Sendable {
     func recordCookies(of head: HTTPResponse, for source: MediaSource, at now: Duration) {
         var fields = EndToEndFields.cookies(of: head.headerFields)
         guard !fields.isEmpty else { return }
-        // The cookies of a 304 are sent with the fields of the stored response. A cache in front must not share them.
+        // The cookies of a 304 are sent with the fields of the stored response. A cache in front of Spool must not
+        // share them.
         if head.status == .notModified {
             let control = CacheControl(fields: head.headerFields)
             let directives = [
@@ -134,7 +135,8 @@ final class LastResponse: Sendable {
         }
     }
 
-    /// Removes and returns the cookies of the oldest response to this source. Returns `nil` if there are none.
+    /// Removes and returns the cookies of the oldest response to a request from this source. Returns `nil` if there are
+    /// none.
     func takeCookies(for source: MediaSource, at now: Duration) -> HTTPFields? {
         state.withLock { state in
             state.cookies.removeAll { now - $0.time > Self.cookieTime }

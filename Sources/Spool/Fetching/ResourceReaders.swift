@@ -49,7 +49,7 @@ struct ResourceReaders {
         }
     }
 
-    /// Closes a reader. A waiting reader is woken, and ends.
+    /// Closes a reader. If the reader waits for bytes, it is woken, and ends.
     func close(_ id: ReaderID) {
         guard let reader = scheduler.closeReader(id) else { return }
         if reader.priority != .preload { resource.usage.recordStop(at: reader.position, length: reader.length) }

@@ -5,8 +5,8 @@ import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// An object that reads a range of a media resource in order. It returns stored bytes from the cache, and all other bytes as
-/// they are received.
+/// An object that reads a range of a media resource in order. A reader returns stored bytes from the cache, and all
+/// other bytes as they are received.
 ///
 /// ```swift
 /// for try await chunk in media.reader(in: 1_000_000...) { try await out.write(chunk.data) }
@@ -59,7 +59,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///   - `.closed` if the cache is closed
     public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
 
-    /// Returns the next chunk, of at most `limit` bytes. Otherwise, this method is the same as ``next()``.
+    /// Returns the next chunk like ``next()``, but with at most `limit` bytes.
     package func next(upTo limit: Int64) async throws -> MediaChunk? {
         try Task.checkCancellation()
         if let chunk = first(limit) { return chunk }
@@ -174,7 +174,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         return chunk.flatMap { take($0, as: reader) ? $0 : nil }
     }
 
-    /// Returns all bytes of the reader's range, if they are one stored chunk.
+    /// Returns all bytes of the reader's range, if they are in memory and fit in one chunk.
     ///
     /// The reader is not opened, because concurrent readers would wait for each other while opening.
     private func whole(
@@ -255,10 +255,10 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// Leaves a position at which the last bytes of another version start. Returns `false` if the position is correct
-    /// in this version.
+    /// Leaves the reader's position if it was computed from the length of another version. Returns `false` if the
+    /// position is correct in this version.
     ///
-    /// - Throws: `CacheError` with code `.resourceChanged` if each response belongs to another version.
+    /// - Throws: `CacheError` with code `.resourceChanged` if each response belongs to a different version.
     private func leaves(_ reader: OpenReader, of length: Int64?, _ attempts: inout ReadAttempts) throws -> Bool {
         if reader.stands(in: length, for: opening.range) { return false }
         guard attempts.recordMove() else {

@@ -1,7 +1,7 @@
 import Synchronization
 
 extension MediaResource {
-    /// The state of the stored bytes: the current state first, then the newest state after each change.
+    /// A stream of the states of the stored bytes: the current state first, then the newest state after each change.
     ///
     /// No request is sent to the origin. States between two reads of the stream are skipped, so a slow view does not
     /// cause a backlog. Each call returns a separate stream, which keeps the resource open until it is released, and
@@ -16,7 +16,7 @@ extension MediaResource {
     }
 }
 
-/// The position of one observer in the states of a resource.
+/// One observer of the states of a resource.
 private final class StateObserver: Sendable {
     private struct Seen {
         var version: UInt64

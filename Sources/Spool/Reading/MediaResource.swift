@@ -8,9 +8,9 @@ import Synchronization
 /// A media resource that is opened through a cache. It provides the content information, the stored ranges, and
 /// readers.
 ///
-/// Opening is cheap, because the catalog is read only when it is needed. All `MediaResource` objects with one cache key
-/// share stored bytes and running transfers. The resource stays open while a `MediaResource` or one of its readers
-/// exists.
+/// Opening is cheap, because the catalog is read only when it is needed. All `MediaResource` objects with the same
+/// cache key share stored bytes and running transfers. The resource stays open while a `MediaResource` or one of its
+/// readers exists.
 public final class MediaResource: Sendable {
     /// The cache key of the resource.
     public let key: CacheKey
@@ -140,7 +140,8 @@ public final class MediaResource: Sendable {
     /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
     ///
     /// This is for a reader that must validate the response in progress before using it. It is needed if nothing can
-    /// prove that both versions are the same. The readers of the response in progress continue.
+    /// prove that the response in progress and the reader's own response belong to the same version. The readers of the
+    /// response in progress continue.
     private func separate() -> MediaResource? {
         guard let context = resource?.context else { return nil }
         let identity = identity.separate()
@@ -196,7 +197,7 @@ public final class MediaResource: Sendable {
             ?? ContentInformation(length: nil, contentType: nil, supportsByteRanges: resource.supportsByteRanges)
     }
 
-    /// Whether ``contentInformation()`` does not need a request to the origin.
+    /// Whether ``contentInformation()`` can return without a request to the origin.
     ///
     /// - Throws: `CacheError` with code `closed`; `CancellationError`.
     package var isKnown: Bool {

@@ -54,8 +54,8 @@ struct ReaderOpening: Sendable {
 
     /// Opens a reader in a resource that is open.
     ///
-    /// - Throws: `CacheError` with code `.unsatisfiableRange` if the start is past the largest possible offset.
-    ///   `.notStored` if the bytes are not stored and may not be fetched.
+    /// - Throws: `CacheError` with code `.unsatisfiableRange` if the start is negative or past the largest possible
+    ///   offset. `.notStored` if the bytes are not stored and may not be fetched.
     func open(
         _ bounds: (start: Int64, end: Int64?), asked: Int64?, in resource: OpenResource
     ) throws -> OpenReader {
@@ -73,7 +73,7 @@ struct ReaderOpening: Sendable {
         return OpenReader(reader, position: start, isCountedFromEnd: isSuffix && asked == nil)
     }
 
-    /// Opens a reader in its own resource instead of the shared one, before its first byte.
+    /// Opens a reader in its own resource, to replace a reader of the shared resource that has not read any bytes yet.
     ///
     /// - Throws: `CacheError` with code `.closed`.
     func openOwn(insteadOf reader: OpenReader) throws -> OpenReader {

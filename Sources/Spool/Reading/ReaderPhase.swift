@@ -84,7 +84,8 @@ final class ReaderPhase: Sendable {
 
     // MARK: - Opening
 
-    /// Records that the reader is open. If it was cancelled or its position is no longer `asked`, closes `reader`.
+    /// Records that the reader is open. If it was cancelled or its position is no longer `asked`, closes `reader` and
+    /// returns `false`.
     func open(_ reader: OpenReader, asked: Int64?) -> Bool {
         let isHere = phase.withLock { phase in
             guard case .unopened(let offset) = phase, offset == asked else { return false }
@@ -135,7 +136,7 @@ final class ReaderPhase: Sendable {
     @discardableResult
     func finish(_ reader: OpenReader) -> Bool { leave(reader, for: .finished) }
 
-    /// Closes the reader at its position, so that it is opened again.
+    /// Closes the reader, so that it is opened again at the start of its range.
     func reopen(_ reader: OpenReader) { leave(reader, for: .unopened(at: nil)) }
 
     @discardableResult

@@ -4,7 +4,8 @@ import Synchronization
 
 /// The data about a reader that the plan does not need.
 struct ReaderContext: Sendable {
-    /// The tasks that wait for the reader's bytes. There is more than one only if two tasks pull by mistake.
+    /// The tasks that wait for the reader's bytes. There is more than one only if two tasks mistakenly pull at the same
+    /// time.
     private var waiters: [CheckedContinuation<Void, Never>] = []
     /// The exclusive end of the range, or `nil` for the end of the resource.
     let end: Int64?

@@ -58,7 +58,7 @@ struct ReaderVersions {
 
     /// Sets the reason why readers of the current version may use it, for readers whose reason is not set yet.
     ///
-    /// - Parameter evenKnown: Whether this also replaces the reasons of the other readers.
+    /// - Parameter evenKnown: Whether reasons that are already set are also replaced.
     mutating func recordSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
         for id in Array(entries.keys) {
             guard let entry = entries[id], case .current = entry.status, entry.source == nil || evenKnown
@@ -67,7 +67,7 @@ struct ReaderVersions {
         }
     }
 
-    /// Returns the readers that wait for response headers, oldest first, and records that they do not wait.
+    /// Returns the readers that wait for response headers, oldest first, and records that they no longer wait.
     mutating func takeHeaderWaiters() -> [ReaderID] {
         let ids = entries.filter { $0.value.awaitsHead }.keys.sorted()
         for id in ids { entries[id]?.awaitsHead = false }

@@ -9,8 +9,8 @@ struct UseDecision: Sendable {
     var use: StoredFreshness.Use
     /// Whether `use` does not depend on the freshness of the version.
     var isFixed: Bool
-    /// A version, and whether its stored part can be combined with the bytes of another response. It is `nil` if this
-    /// is not known for any version.
+    /// A version, and whether its stored part can be combined with the bytes of another response. The value is `nil` if
+    /// this is not known for any version.
     var part: (version: Generation, canBeCompleted: Bool)?
 }
 
@@ -75,7 +75,7 @@ extension Scheduler {
         var length: Int64?
     }
 
-    /// Closes a reader. A waiting reader is woken. Returns `nil` if the reader was already closed.
+    /// Closes a reader, and wakes the tasks that wait for its bytes. Returns `nil` if the reader was already closed.
     func closeReader(_ id: ReaderID) -> ClosedReader? {
         let (place, length) = ask { state in
             let place = state.readers.removeValue(forKey: id)
@@ -143,7 +143,8 @@ extension Scheduler {
     /// Limits the bytes that are fetched ahead of readers, because the capacity is small.
     func limitWindow(to bytes: Int64) { feed { $0.machine.limitWindow(to: bytes) } }
 
-    /// Limits the bytes that are fetched ahead of readers while bytes are stored in memory. `nil` ends the limit.
+    /// Limits the bytes that are fetched ahead of readers while bytes are stored in memory. If `bytes` is `nil`,
+    /// removes the limit.
     func setMemoryWindow(_ bytes: Int64?) { feed { $0.machine.setMemoryWindow(bytes) } }
 
     // MARK: - Response headers

@@ -30,7 +30,8 @@ extension Scheduler {
     /// Returns whether no more bytes of the transfer may be stored.
     func isStale(_ id: TransferID) -> Bool { inspect { $0.machine.isStale(id) } }
 
-    /// Returns whether the transfer's bytes can't be fetched in parts, and are more than any range request contains.
+    /// Returns whether the transfer's bytes can't be fetched in parts, and have no known end or exceed the maximum size
+    /// of a range request.
     func isStream(_ id: TransferID) -> Bool { inspect { $0.machine.isStream(id) } }
 
     /// Returns whether the stored bytes, or bytes that were read or are being sent, end at `offset`.
@@ -57,7 +58,8 @@ extension Scheduler {
 
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
     ///
-    /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has sent a part.
+    /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has already sent a part of
+    ///   the resource.
     func requestsWholeResource(evenAfterPart: Bool) -> Bool {
         ask { state in
             switch state.machine.rangeSupport {

@@ -11,8 +11,8 @@ import Synchronization
 /// change together. The lock is held for one step of the machine and while the tasks of new transfers are created. All
 /// other actions are performed after unlocking. No closure from a caller runs under the lock.
 ///
-/// Its operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and `Scheduler+Versions`. Only
-/// these extensions and tests use ``feed(_:)``, ``ask`` and ``inspect(_:)``.
+/// The scheduler's operations for other types are in `Scheduler+Readers`, `Scheduler+Transfers` and
+/// `Scheduler+Versions`. Only these extensions and tests use ``feed(_:)``, ``ask`` and ``inspect(_:)``.
 final class Scheduler: Sendable {
     /// The functions through which the machine's actions affect other types. They are called without the lock.
     struct Handlers: Sendable {
@@ -66,7 +66,7 @@ final class Scheduler: Sendable {
         self.executor = executor
     }
 
-    /// Sets the handlers that perform actions. It is called once, before the first input.
+    /// Sets the handlers that perform actions. This method is called once, before the first input.
     func attach(_ handlers: Handlers) { state.withLock { $0.handlers = handlers } }
 
     /// Feeds the machine under the lock and performs its actions afterwards.
@@ -272,7 +272,7 @@ final class Scheduler: Sendable {
     /// Whether readers have to stop, even if their bytes are stored.
     var isClosed: Bool { closed.load(ordering: .relaxed) }
 
-    /// Ends readers, even if their bytes are stored. It is called once, when the cache is closed.
+    /// Ends readers, even if their bytes are stored. This method is called once, when the cache is closed.
     func endReaders() { closed.store(true, ordering: .relaxed) }
 
     /// Waits for transfers that are nearly done, for at most `drainTimeout`, cancels the others, and waits until all

@@ -18,7 +18,7 @@ final class SystemStateMonitor: Sendable {
     /// The monitor of this process.
     static let process = SystemStateMonitor { $0.watchSystem() }
 
-    /// An observer, which is removed when this object is released.
+    /// The registration of an observer. The observer is removed when this object is released.
     final class Observation: Sendable {
         private let monitor: SystemStateMonitor
         private let id: Int
