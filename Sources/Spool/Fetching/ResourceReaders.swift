@@ -17,7 +17,7 @@ struct ResourceReaders {
     /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
-    ///   - opening: The number of the opening of the resource by the player.
+    ///   - opening: The number of the player's opening of the resource; see ``VersionFreshness/recordOpening()``.
     ///   - demand: The request directives of the client.
     ///   - fixedUse: How the reader may use the stored version, or `nil` to decide by freshness.
     ///   - ahead: The size of the first read-ahead.

@@ -110,7 +110,7 @@ struct ResourceVariants {
             }
             resource.usage.setStorageKey(key)
             // Requests with other fields receive the same bytes, so both resources fill one version. Otherwise, one
-            // version would replace the other while it is read.
+            // version would replace the other while readers use that version.
             let version = ResourceVersion(encoded: description.version)
             if isKept, let version, version.validator.isStrong,
                 let lease = store.leaseOpen(

@@ -14,9 +14,9 @@ struct ResponseEvaluation {
     let start: TransferStart
     /// The offset from which bytes were requested, or `nil` if the whole resource was requested.
     let requestedStart: Int64?
-    /// Whether the request had `If-Range`.
+    /// Whether the request contained `If-Range`.
     let hasIfRange: Bool
-    /// Whether the request had `If-None-Match` or `If-Modified-Since`.
+    /// Whether the request contained `If-None-Match` or `If-Modified-Since`.
     let isConditional: Bool
     /// Whether the origin has rejected the range of an earlier form of the request.
     let rejectsRanges: Bool
@@ -26,7 +26,7 @@ struct ResponseEvaluation {
     /// The source's header fields with which the response was requested.
     let fields: HTTPFields
 
-    /// The start of the body; empty if the headers show whether it is media.
+    /// The start of the body; empty if the headers show whether the body is media.
     let firstBytes: [UInt8]
 
     /// The result of the evaluation for the transfer that requested the response.
@@ -77,7 +77,7 @@ struct ResponseEvaluation {
             ?? PartialResponse.evaluate(
                 head, requestedStart: requestedStart, requestedEnd: start.upper, stored: current.stored, rule: rule)
         // The origin responds to a condition with a whole body only if the bytes have changed, regardless of the
-        // validator (RFC 9111 §4.3.3). A live stream has different bytes, even though no validator identifies them.
+        // validator (RFC 9111 §4.3.3). The bytes of a live stream have also changed, even though no validator shows it.
         let isLive = current.isValidation && current.generation?.mayBeLive == true
         let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision,
@@ -170,7 +170,7 @@ struct ResponseEvaluation {
         let asked: Int64? = if isNew { placement.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
         let isPart = start.lower > 0 || start.upper.map { $0 < placement.version.length ?? .max } ?? false
         // With `If-Range`, a whole body of another version does not show that the origin ignores ranges. If all bytes
-        // were requested, a whole body is a usual response from an origin that supports ranges.
+        // were requested, a whole body is also a normal response from an origin that supports ranges.
         let showsIgnorance =
             requestedStart != nil && (isPart || placement.version.acceptsRanges != true) && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || placement.version.acceptsRanges == false)

@@ -34,7 +34,8 @@ final class ServingRecord: Sendable {
 
     /// Counts bytes that a reader has read.
     ///
-    /// - Returns: The number of these bytes that were received for the reader.
+    /// - Returns: The number of these bytes that were stored after the resource was opened, and that no reader had read
+    ///   before.
     @discardableResult
     func served(_ range: Range<Int64>) -> Int64 {
         let count = range.upperBound - range.lowerBound

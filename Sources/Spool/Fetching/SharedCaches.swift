@@ -14,7 +14,7 @@ final class CacheCore: Sendable {
 
     /// The number of caches that use the directory, and whether the directory must be closed after the last one.
     private struct Users {
-        /// The number of caches that were neither closed nor released. 0 is final.
+        /// The number of caches that were neither closed nor released. After it has reached 0, it does not change.
         var count = 1
         /// Whether any of the caches was closed rather than only released.
         var mustClose = false
@@ -142,7 +142,7 @@ extension MediaCacheConfiguration {
     }
 }
 
-/// Work for a cache that ends when the cache is closed, such as downloads.
+/// Work that is done for a cache, and ends when the cache is closed, such as downloads.
 protocol CacheWork: AnyObject, Sendable {
     /// Cancels the work.
     func close()

@@ -7,12 +7,12 @@ import Synchronization
 /// For players, opening never fails: if the directory can't be used, they receive a store that stores nothing. The
 /// reason is reported once, and each caller that needs the directory receives it as an error.
 ///
-/// If the directory can't be written, it is opened again when it is used later. The first delay is ``firstRetryTime``.
-/// Resources that are open by then keep the previous store, which is closed with the cache.
+/// If the directory can't be written to, it is opened again when it is used later. The first delay is
+/// ``firstRetryTime``. Resources that are open by then keep the previous store, which is closed with the cache.
 final class StoreOpening: Sendable {
     private struct Opened: Sendable {
         var store: Store
-        /// The store that was used until the directory could be written; `nil` if there was none. Open resources may
+        /// The store that was used until the directory could be written to; `nil` if there was none. Open resources may
         /// still use it.
         var previous: Store?
         /// The reason why the directory can't be used.
@@ -46,7 +46,8 @@ final class StoreOpening: Sendable {
         case closed
     }
 
-    /// The time after which a directory that could not be written is opened again. It doubles with each attempt.
+    /// The time after which a directory that could not be written to is opened again. This time doubles with each
+    /// attempt.
     static let firstRetryTime = Duration.seconds(5)
     /// The maximum time between two attempts.
     static let longestRetryTime = Duration.seconds(60)
@@ -61,9 +62,9 @@ final class StoreOpening: Sendable {
     /// Creates an opener for the store of a cache.
     ///
     /// - Parameters:
-    ///   - retries: Whether the directory is opened again if it can't be written.
-    ///   - openStore: A function that opens the directory. Its argument is the store to replace, which could not be
-    ///     written. If there is one, a directory that can't be written is an error.
+    ///   - retries: Whether the directory is opened again if it can't be written to.
+    ///   - openStore: A function that opens the directory. Its argument is the store to replace, which could not write
+    ///     to the directory. If there is one, a directory that still can't be written to is an error.
     ///   - fallback: A function that creates a store without any storage, for the given reason.
     init(
         on executor: BlockingExecutor, _ clock: CacheClock, retries: Bool,
@@ -189,13 +190,13 @@ final class StoreOpening: Sendable {
         }
     }
 
-    /// Opens the directory again, and uses it if it can be written.
+    /// Opens the directory again, and uses it if it can be written to.
     private func reopen(_ previous: Opened, after delay: Duration) async -> Opened {
         var opened = previous
         do {
             opened = Opened(store: try await openStore(previous.store), previous: previous.store)
         } catch {
-            // The cause was reported by the first opening.
+            // The cause was reported when the directory was first opened.
             let next = min(delay * 2, Self.longestRetryTime)
             opened.retry = Retry(due: clock.elapsed() + next, delay: next)
         }

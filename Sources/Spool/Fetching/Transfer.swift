@@ -15,7 +15,7 @@ struct Transfer {
     let resource: OpenResource
     private let record: TransferRecord
 
-    /// The end of a transfer.
+    /// The way in which a transfer ended.
     enum Outcome {
         case ended
         /// The response could not be used, but the same bytes may be requested again immediately.
@@ -164,8 +164,8 @@ struct Transfer {
     /// Reads the start of the body if the headers do not show whether it is media. The bytes stay in the body.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
-        // A live response may be silent for a long time, even though its headers are needed. An error in XML is not
-        // live.
+        // The body of a live response may not start for a long time, but the headers are needed before. An error in XML
+        // is not live.
         let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.storesAnyResponse
         // Bytes from the middle do not identify the type.
@@ -216,9 +216,9 @@ struct Transfer {
         }
     }
 
-    /// Returns the outcome of a preload's transfer, if the origin has sent `Retry-After`. A player does not wait,
-    /// unless a request for the bytes at its own position has failed. The bytes of an imported file are stored
-    /// immediately.
+    /// Returns the outcome with which a preload's transfer ends before its request, if the origin has sent
+    /// `Retry-After`. A player does not wait, unless a request for the bytes at its own position has failed. The bytes
+    /// of an imported file are stored immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
         let rest = origin.retryAfterDeadline - clock.elapsed()
         let isOfFile = start.credentials.source.upstreamOverride != nil
@@ -354,7 +354,7 @@ struct Transfer {
                     scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
                 }
                 // Reading the end of the body returns the connection.
-                _ = try? await body.next()  // Even if it fails, all bytes were received.
+                _ = try? await body.next()  // Even if this call fails, all bytes were received.
                 return .ended
             }
         }

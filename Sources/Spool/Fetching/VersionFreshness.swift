@@ -32,7 +32,7 @@ final class VersionFreshness: Sendable {
     private let mayBeLive: @Sendable () -> Bool
     private let state = Mutex(State())
 
-    /// Creates the freshness of a resource that has not been opened.
+    /// Creates an object for a resource that has not been opened yet.
     ///
     /// - Parameters:
     ///   - request: The header fields of the requests, if other users may receive their responses. Otherwise `nil`.
@@ -69,7 +69,7 @@ final class VersionFreshness: Sendable {
     /// Returns how the current version may be used now.
     ///
     /// - Parameters:
-    ///   - opening: The number of the opening of the resource by the player.
+    ///   - opening: The number of the player's opening of the resource; see ``recordOpening()``.
     ///   - demand: The request directives of the client.
     ///   - start: The first byte to use. A live stream has to be received again only if this is byte 0.
     func use(_ opening: Int, _ demand: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {

@@ -18,7 +18,8 @@ public struct CacheEvent: Sendable {
         case retrying(after: Duration, cause: CacheError)
         /// The origin now sends another version. The previous version was discarded.
         case originChanged(reason: String)
-        /// A response contradicts itself, and only part of it was used.
+        /// The origin sent an inconsistent response, which was used as far as possible. The text describes the
+        /// inconsistency.
         case inconsistentResponse(String)
         /// These stored bytes failed their checksums and were discarded. They are fetched again.
         case damagedBlocksDiscarded(Range<Int64>)
@@ -35,7 +36,7 @@ public struct CacheEvent: Sendable {
         /// The cache directory can't be used, for this reason. Media plays without being stored. Stored bytes are used
         /// only if another process has the directory open.
         case cacheUnavailable(cause: CacheError)
-        /// A problem with the directory was found at opening. The text describes it, and how it was handled.
+        /// A problem with the directory was found or resolved when the directory was opened. The text describes it.
         case warning(String)
     }
 
@@ -111,7 +112,7 @@ package struct CacheActivity: Sendable {
 }
 
 extension CacheActivity.Counts {
-    /// Counts an event that ``CacheEvent/Kind-swift.enum/counts`` includes.
+    /// Counts an event for which ``CacheEvent/Kind-swift.enum/counts`` is `true`.
     mutating func note(_ kind: CacheEvent.Kind) {
         switch kind {
         case .evicted(let bytes):
@@ -125,7 +126,7 @@ extension CacheActivity.Counts {
 }
 
 extension CacheEvent.Kind {
-    /// Whether ``CacheActivity/Counts`` includes the event.
+    /// Whether ``CacheActivity/Counts`` counts events of this kind.
     var counts: Bool {
         switch self {
         case .evicted, .retrying, .failed: true

@@ -48,7 +48,7 @@ enum InstrumentEvent: Sendable {
     /// A reader of a resource was opened, or closed.
     case readerOpened
     case readerClosed
-    /// A player received the first bytes for a reader.
+    /// The first bytes of a player's reader were returned.
     ///
     /// - `isStored`: Whether no request was needed, because the bytes had been delivered before, or were stored when
     ///   the resource was opened.

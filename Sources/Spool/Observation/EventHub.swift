@@ -146,7 +146,7 @@ final class EventQueue: Sendable {
 
     /// Creates an empty queue.
     ///
-    /// - Parameter ended: A function that is called when the listener has ended.
+    /// - Parameter ended: A function that is called when the queue is released, because the listener has ended.
     init(ended: @escaping @Sendable () -> Void) { self.ended = ended }
 
     deinit { ended() }

@@ -162,7 +162,7 @@ package struct ReaderWait: Sendable {
     package var cause: Cause
 }
 
-/// An evicted range of a resource. It ends at `Int64.max` if all of the resource was evicted.
+/// An evicted range of a resource. The range ends at `Int64.max` if all of the resource was evicted.
 package struct EvictedRange: Sendable, Hashable {
     package var key: CacheKey
     package var range: Range<Int64>
@@ -199,7 +199,7 @@ final class RunningRequest: Sendable {
     /// Records the status of the response.
     func responded(_ code: Int) { status.store(code, ordering: .relaxed) }
 
-    /// Counts received bytes. Only the transfer's task calls it.
+    /// Counts received bytes. Only the transfer's task calls this method.
     func received(_ count: Int, at now: Duration) {
         if firstByte.load(ordering: .relaxed) < 0 {
             firstByte.store(max(0, Int64((now - elapsed) / .nanoseconds(1))), ordering: .relaxed)

@@ -59,7 +59,7 @@ struct KnownOrigins: Sendable {
         entries[name] = entry
     }
 
-    /// Returns the names of an origin and of all origins that it needs, directly or through others.
+    /// Returns the names of an origin and of all origins that it needs, directly or indirectly.
     func names(neededBy name: String) -> Set<String> {
         var names: Set = [name]
         var rest = [name]
@@ -69,7 +69,7 @@ struct KnownOrigins: Sendable {
         return names
     }
 
-    /// Returns the reasons for failed requests to the origins that `name` needs.
+    /// Returns the reasons for failed requests to the origin `name` and to the origins that it needs.
     func losses(of name: String, at now: Duration) -> Set<OriginFailure> {
         Set(names(neededBy: name).compactMap { entries[$0]?.origin.loss(at: now) })
     }

@@ -71,8 +71,8 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Records that a request failed at an elapsed time, because of the network or because the origin could not serve
-    /// it.
+    /// Records that a request failed, because of the network or because the origin could not serve it. `time` is an
+    /// elapsed time.
     func lost(_ kind: OriginFailure, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
 
     /// Records that the origin has responded.
@@ -165,7 +165,8 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Stops counting the connection that has been in use for the longest time, so that a waiting transfer can connect.
+    /// Stops counting the oldest of the connections that count toward the limit, so that a waiting transfer can
+    /// connect.
     private func passSlowResponse() {
         let open = state.withLock { $0.streams < Self.streamLimit ? $0.open : [] }
         for entry in open where entry.connection?.passIfFlowing() == true { return }
@@ -233,7 +234,7 @@ final class OriginState: Sendable {
         return connection
     }
 
-    /// Returns whether a connection is free. Preloads leave one connection to players, in case the origin does not
+    /// Returns whether a connection is free. Preloads leave one connection for players, in case the origin does not
     /// respond on any other connection.
     private func hasConnection(for priority: Priority, _ state: State) -> Bool {
         let limit = priority == .preload ? max(1, connectionLimit - 1) : connectionLimit
@@ -290,8 +291,7 @@ package enum OriginFailure: Sendable {
     case refusing
 }
 
-/// A transfer's connection to its origin. It counts toward the limit only while bytes are received, not while the
-/// transfer is paused.
+/// A transfer's connection to its origin. The connection counts toward the limit only while the transfer is not paused.
 final class OriginConnection: Sendable {
     private enum Phase { case flowing, paused, ended }
 

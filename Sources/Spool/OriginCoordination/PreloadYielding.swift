@@ -3,7 +3,7 @@ import SpoolScheduling
 /// The decisions about which preloads are held for players, and for how long.
 ///
 /// A preload is held while a player waits for bytes, even of another resource, and until no player has waited for a
-/// second. A player that reads each byte when it is received would otherwise have to share its link between its waits.
+/// second. Otherwise, a player that reads each byte as it is received would have to share its link between its waits.
 ///
 /// A preload is not held forever. A player that still waits after ``waitLimit`` is limited by something else. If that
 /// player does not share a bottleneck with the preload, the preload then ignores the player until the wait ends.
@@ -121,7 +121,7 @@ struct PreloadYielding: Sendable {
     /// Records that a holder no longer preloads.
     mutating func end(_ holder: ObjectIdentifier) { preloads.removeAll { $0.holder == holder } }
 
-    /// Decides again, after a change or at a deadline.
+    /// Reviews the decisions, after a change or at a deadline.
     ///
     /// - Returns: The callbacks of the preloads for which the decision has changed.
     mutating func review(at now: Duration, among origins: KnownOrigins) -> [@Sendable () -> Void] {
