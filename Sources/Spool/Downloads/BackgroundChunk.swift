@@ -5,8 +5,8 @@ import HTTPTypes
 import SpoolStorage
 import Synchronization
 
-/// A range of one version of a resource that a background session fetches. Its identifier is sufficient to recognize
-/// the received file after a relaunch.
+/// A range of one version of a resource that a background session fetches. The identifier of the chunk is sufficient to
+/// recognize the received file after a relaunch.
 struct BackgroundChunk: Codable, Hashable, Sendable {
     private var keyHash: String
     private var lower: Int64
@@ -47,7 +47,7 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
 
     /// Returns the transfer request for the chunk.
     ///
-    /// - Parameter request: A request for the resource.
+    /// - Parameter request: A request for the resource, without a range.
     func request(_ request: UpstreamRequest, under conditions: PreloadConditions?) -> BackgroundTransferRequest {
         var fields = request.headerFields
         fields[.range] = RangeHeader.text(for: range)

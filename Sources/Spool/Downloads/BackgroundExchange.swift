@@ -76,7 +76,7 @@ struct BackgroundExchange: Sendable {
         var item: DownloadSet.Item
         var source: MediaSource?
 
-        /// Returns an error with a code and a cause that concerns this resource.
+        /// Returns an error about this resource, with a code and a cause.
         func error(_ code: CacheError.Code, _ cause: String) -> CacheError {
             CacheError(code, "\(item.redactedURL): \(cause)", key: item.key)
         }
@@ -84,7 +84,7 @@ struct BackgroundExchange: Sendable {
 
     /// Returns the resources in all sets, without duplicates.
     ///
-    /// - Throws: `CacheError` if the cache can't be written.
+    /// - Throws: `CacheError` if the cache can't be written to.
     private func members() async throws -> [Member] {
         let store = try await cache.store
         if let cause = store.readOnlyReason { throw cause }
@@ -252,7 +252,7 @@ struct BackgroundExchange: Sendable {
             status: error.httpStatus, key: chunk.key, range: chunk.range, underlying: error.underlying)
     }
 
-    /// Returns the stored version. Throws an error if the chunk is not a part of it.
+    /// Returns the stored version. Throws an error if the chunk is not part of that version.
     private func currentVersion(of chunk: BackgroundChunk, _ member: Member) async throws -> Lease {
         let lease = try await version(of: member)
         let current = lease?.generation.resourceVersion

@@ -62,7 +62,7 @@ package final class BackgroundTransferFolder: Sendable {
 
     /// The transfers that have finished or failed, in no particular order.
     package var transfers: [BackgroundTransfer] {
-        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // If it fails, there are none.
+        let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // On failure, there are none.
         let received = (names ?? []).filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }

@@ -11,7 +11,7 @@ public protocol BackgroundTransferSession: Sendable {
     /// Starts a transfer that continues without the app.
     ///
     /// The session keeps ``BackgroundTransferRequest/identifier`` with the transfer, even after the app has been
-    /// relaunched. It sends the header fields unchanged.
+    /// relaunched. The session sends the header fields unchanged.
     ///
     /// - Throws: An error if the transfer can't be started. The app's own downloads then have to fetch the bytes.
     func start(_ request: BackgroundTransferRequest) async throws
@@ -28,7 +28,7 @@ public protocol BackgroundTransferSession: Sendable {
 public struct BackgroundTransferRequest: Sendable {
     /// The text that identifies the transfer, even after a relaunch.
     ///
-    /// It contains the cache key, the range, the length and the validator, but neither a URL nor a credential.
+    /// The text contains the cache key, the range, the length and the validator, but neither a URL nor credentials.
     public var identifier: String
     /// The URL to request.
     public var url: URL
@@ -57,7 +57,8 @@ public struct BackgroundTransfer: Sendable {
     public enum State: Sendable {
         /// The transfer is waiting, or is receiving bytes.
         case running
-        /// The response was received. The values are its status and header fields, and the file that contains its body.
+        /// The response was received. The values are the status and header fields of the response, and the file that
+        /// contains the body.
         case finished(HTTPResponse, file: URL)
         /// No complete response was received.
         case failed(any Error)
@@ -68,7 +69,7 @@ public struct BackgroundTransfer: Sendable {
     /// The state of the transfer.
     public var state: State
 
-    /// Creates a transfer with the identifier of its request and its state.
+    /// Creates a transfer with a state and the identifier of its request.
     public init(identifier: String, state: State) {
         self.identifier = identifier
         self.state = state
@@ -85,7 +86,7 @@ public struct BackgroundTransferReport: Sendable {
     /// The number of transfers that were started.
     public internal(set) var startedCount = 0
     /// The reasons why received files were discarded, or why transfers failed. Each error names the media and the
-    /// range, whose bytes have to be fetched again.
+    /// range. The bytes of that range have to be fetched again.
     public internal(set) var discarded: [CacheError] = []
     /// The reasons why media was not handed over. Only the app's own downloads can fetch this media.
     public internal(set) var notHandedOver: [CacheError] = []

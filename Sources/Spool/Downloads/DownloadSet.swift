@@ -63,7 +63,8 @@ public struct DownloadSet: Sendable, Identifiable {
 }
 
 extension DownloadSet {
-    /// Returns the sets that the records of the catalog form. The records must be sorted by the name of their set.
+    /// Returns the sets to which the records of the catalog belong. The records must be sorted by the name of their
+    /// set.
     static func sets(of records: [DownloadRecord], _ item: (DownloadRecord) -> Item) -> [DownloadSet] {
         var sets: [DownloadSet] = []
         for record in records {

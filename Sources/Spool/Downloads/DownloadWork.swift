@@ -78,7 +78,7 @@ final class DownloadWork: CacheWork {
         return Download(key: key, preload: preload)
     }
 
-    /// Returns the state of an item: its record in the catalog, and the progress since then.
+    /// Returns the state of an item, according to its record in the catalog and the progress of its download.
     func item(_ record: DownloadRecord) -> DownloadSet.Item {
         let (preload, failure) = state.withLock { state in
             let key = CacheKey(hash: record.key)

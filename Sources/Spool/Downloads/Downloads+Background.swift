@@ -8,19 +8,19 @@ extension Downloads {
     /// The cache's own downloads stop, and are paused until ``takeBack(from:)``. Files that the session has received
     /// are stored first. If the download of media has not started, the first block of the media is requested, because
     /// its version and length are needed. Each missing range is then requested in parts of `chunkSize`, with the
-    /// current header fields of its source. If these fields expire and the origin rejects a request, the app fetches
-    /// the missing bytes later.
+    /// current header fields of the media's source. If these fields expire and the origin rejects a request, the app
+    /// fetches the missing bytes later.
     ///
     /// Media is not handed over in these cases, and waits for ``takeBack(from:)``:
     ///
     /// - The origin did not send a strong validator or a length, or does not support byte ranges.
-    /// - Its source is not recorded and was not added in this process; see ``DownloadSet/Item/url``.
-    /// - There is not enough space for it in addition to pinned media.
+    /// - The source of the media is not recorded, and was not added in this process; see ``DownloadSet/Item/url``.
+    /// - There is not enough space for the media in addition to pinned media.
     /// - The first block could not be fetched.
     ///
     /// If no transfer is running at the end, the cache's own downloads continue. If ``isPaused`` is true, nothing is
-    /// handed over. Call the method again when the system has launched the app for finished transfers. It then stores
-    /// their files and starts the next transfers.
+    /// handed over. Call the method again when the system has launched the app for finished transfers. The method then
+    /// stores the received files and starts the next transfers.
     ///
     /// - Parameters:
     ///   - session: The session.
@@ -30,7 +30,7 @@ extension Downloads {
     /// - Returns: The number of stored bytes, the number of started transfers, and the reasons why the other transfers
     ///   were not started.
     /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
-    ///   written. `CancellationError` if the task is cancelled. Started transfers then continue.
+    ///   written to. `CancellationError` if the task is cancelled. Started transfers then continue.
     @discardableResult
     public func handOver(
         to session: any BackgroundTransferSession, chunkSize: Int64 = 8 << 20, maximumTransfers: Int = 64
@@ -50,7 +50,7 @@ extension Downloads {
     ///
     /// - Returns: The number of stored bytes, and the reasons why files were discarded.
     /// - Throws: `CacheError` with code `.closed`, or with `.storage` or `.directoryInUse` if the cache can't be
-    ///   written. `CancellationError` if the task is cancelled. Received files then stay in the session.
+    ///   written to. `CancellationError` if the task is cancelled. Received files then stay in the session.
     @discardableResult
     public func takeBack(from session: any BackgroundTransferSession) async throws -> BackgroundTransferReport {
         let exchange = BackgroundExchange(self, session)

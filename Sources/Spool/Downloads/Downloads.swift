@@ -52,7 +52,7 @@ public struct Downloads: Sendable {
         try await add([source], to: set, remembersQuery: remembersQuery)[0]
     }
 
-    /// Adds several media files to a set at once. Either all of them are recorded, or none. See
+    /// Adds several media files to a set at once. Either all of them are recorded, or none are. See
     /// ``add(_:to:remembersQuery:)-(MediaSource,_,_)``.
     @discardableResult
     public func add(
@@ -110,7 +110,7 @@ public struct Downloads: Sendable {
     /// Returns the set with this name; `nil` if there is none.
     public func set(_ name: String) async throws -> DownloadSet? { try await sets(name).first }
 
-    /// Returns the states of a set: the current state first, then the newest state after each change.
+    /// Returns a stream of the states of a set: the current state first, then the newest state after each change.
     ///
     /// The stream ends when the set is released or the cache is closed. Iterate over it from one task only.
     public func states(of set: String) -> AsyncStream<DownloadSet> {
@@ -209,8 +209,8 @@ public struct Download: Sendable {
     /// The current progress.
     public var state: PreloadState { preload.state }
 
-    /// The progress: the current state first, then the newest state after each change, and the final state last. See
-    /// ``Preload/states``.
+    /// A stream of the progress: the current state first, then the newest state after each change, and the final state
+    /// last. See ``Preload/states``.
     ///
     /// The download fails with `.capacityExceeded` if pinned media leaves too little space, and with `.incomplete` if
     /// received bytes could not be stored.

@@ -7,11 +7,11 @@ import SpoolStorage
 extension MediaCache {
     /// Imports a file as a complete resource, as if its origin had sent it.
     ///
-    /// Use this method for a system download, or for a copy from another device. The file is read twice, is not
-    /// changed, and is not needed afterwards. By default, the origin's response headers are requested. The length and
-    /// any hash in these headers (`Repr-Digest`, `Digest`, `Content-MD5`) must match the file. The headers also supply
-    /// the validator, the type and the freshness, so that later versions from the origin are recognized. Equal bytes
-    /// that are already stored are not written again.
+    /// Use this method for a file that the system has downloaded, or for a copy from another device. The file is read
+    /// twice, is not changed, and is not needed afterwards. By default, the origin's response headers are requested.
+    /// The length and any hash in these headers (`Repr-Digest`, `Digest`, `Content-MD5`) must match the file. The
+    /// headers also supply the validator, the type and the freshness, so that later versions from the origin are
+    /// recognized. Equal bytes that are already stored are not written again.
     ///
     /// If the task is cancelled, the bytes that were imported remain in the cache, and a later import continues.
     ///

@@ -3,7 +3,7 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// A transport that responds with the bytes of a file, and with the headers that the origin sent for them.
+/// A transport that responds with the bytes of a file, and with the headers that the origin sent for the file.
 struct FileUpstream: Upstream {
     private static let chunkSize: Int64 = 256 << 10
 

@@ -33,7 +33,8 @@ public final class Preload: Sendable {
     /// The current progress.
     public var state: PreloadState { progress.withLock { $0.state } }
 
-    /// The progress: the current state first, then the newest state after each change, and the final state last.
+    /// A stream of the progress: the current state first, then the newest state after each change, and the final state
+    /// last.
     ///
     /// A slow listener misses states in between. Each call returns a new stream. Iterate over it from one task.
     public var states: AsyncStream<PreloadState> {
@@ -81,7 +82,7 @@ public final class Preload: Sendable {
         return mayBegin
     }
 
-    /// Records the number of stored bytes and of bytes to preload.
+    /// Records the numbers of stored bytes and of bytes to preload.
     func note(stored: Int64, of wanted: Int64?) {
         progress.withLock { progress in
             progress.state.storedByteCount = stored

@@ -10,10 +10,10 @@ public struct PreloadConditions: Sendable, Hashable {
     /// Whether to preload in Low Power Mode (`ProcessInfo.isLowPowerModeEnabled`).
     public var allowsLowPowerMode = false
 
-    /// Creates conditions that pause in all of these cases.
+    /// Creates conditions under which preloads pause on expensive networks, in Low Data Mode and in Low Power Mode.
     public init() {}
 
-    /// Conditions that pause only in Low Data Mode. They are the default for preloads.
+    /// Conditions under which preloads pause only in Low Data Mode. They are the default for preloads.
     public static let standard: PreloadConditions = {
         var conditions = PreloadConditions()
         conditions.allowsExpensiveNetworks = true

@@ -134,7 +134,8 @@ struct CAFParser {
             let name = try bytes.code(at: offset)
             let size = try bytes.number(at: offset.adding(4), bytes: 8)
             let body = offset.adding(12)
-            // −1 means that the chunk extends to the end of the file. It is valid only for the chunk with the samples.
+            // −1 means that the chunk extends to the end of the file. This value is valid only for the chunk with the
+            // samples.
             let count = size == .max ? Int64.max : Int64(clamping: size)
             plan.need(12, at: offset)
             switch name {

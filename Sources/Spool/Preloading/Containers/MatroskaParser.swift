@@ -10,7 +10,8 @@ struct MatroskaParser {
         var id: UInt64
         var start: Int64
         var body: Int64
-        /// The size of the body, or `nil` if it ends with its parent, or before the next element of its kind.
+        /// The size of the body, or `nil` if the body ends with the parent element, or before the next element of the
+        /// same kind.
         var size: Int64?
         var end: Int64 { size.map { body.adding($0) } ?? .max }
     }

@@ -8,8 +8,8 @@ struct OggParser {
     /// The header of one page.
     private struct Page {
         var end: Int64
-        /// The position of the end of its last packet, in a unit of the codec. All bits are set if no packet ends on
-        /// this page.
+        /// The position of the end of the page's last packet, in a unit that the codec defines. All bits are set if no
+        /// packet ends on this page.
         var position: UInt64
         var stream: UInt64
     }
@@ -54,7 +54,8 @@ struct OggParser {
             stream: try bytes.number(at: offset.adding(14), bytes: 4, isLittleEndian: true))
     }
 
-    /// Returns the unit of the positions in a stream, by its first page; `nil` for a codec without a simple unit.
+    /// Returns the number of position units per second, according to the first page of a stream; `nil` for a codec
+    /// without a simple unit.
     private func sampleRate(at offset: Int64) throws(ContainerBytes.Stop) -> Double? {
         guard try bytes.number(at: offset.adding(5), bytes: 1) & 2 != 0 else { return nil }
         let packet = offset.adding(27).adding(try bytes.size(at: offset.adding(26), bytes: 1))

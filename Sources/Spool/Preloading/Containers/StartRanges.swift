@@ -15,7 +15,7 @@ struct StartRanges: Sendable {
         case found(StartPlan)
     }
 
-    /// The maximum number of requests for a container, and the maximum number of bytes to hold.
+    /// The maximum number of requests for a container, and the maximum number of bytes to examine.
     private static let mostLooks = 160
     private static let mostLookedAt: Int64 = 2 << 20
     /// The maximum offset to read from an origin that sends everything from the start.
@@ -155,7 +155,7 @@ struct StartPlan: Sendable, Equatable {
         if let length { need(max(0, length - Self.tailCount)..<length) }
     }
 
-    /// Removes ranges that a body without range requests can't reach soon.
+    /// Removes all ranges except the one at the start, because a body without range requests does not reach them soon.
     mutating func keepBeginning() {
         let first = ranges.prefix(at: 0) ?? 0..<0
         ranges = ByteRangeSet(first)
