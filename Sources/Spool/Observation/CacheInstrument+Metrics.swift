@@ -3,8 +3,8 @@ public import Metrics
 import SpoolStorage
 
 extension CacheInstrument {
-    /// Returns an instrument that reports the activity of the cache through swift-metrics. The names start with `spool_`,
-    /// and are the same as in the server's metrics; `docs/observation.md` lists them.
+    /// Returns an instrument that reports the activity of the cache through swift-metrics. The names of the metrics
+    /// start with `spool_`, and are the same as in the server's metrics; `docs/observation.md` lists them.
     ///
     /// - Parameter factory: The factory of the metrics. The default is the current factory of the metrics system.
     public static func metrics(_ factory: any MetricsFactory = MetricsSystem.factory) -> CacheInstrument {

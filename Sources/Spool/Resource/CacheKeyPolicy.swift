@@ -29,13 +29,14 @@ public struct CacheKeyPolicy: Sendable {
 
     /// Returns a policy like ``url`` without the named query items.
     ///
-    /// - Parameter names: The names of query items, ignoring case, such as `["token", "Expires", "Signature"]`.
+    /// - Parameter names: The names of the ignored query items, such as `["token", "Expires", "Signature"]`. Case does
+    ///   not matter.
     public static func ignoring(queryItems names: Set<String>) -> CacheKeyPolicy {
         CacheKeyPolicy(
             .parts(ignoredItems: Set(names.map { $0.lowercased() }), ignoresQuery: false, ignoresHost: false))
     }
 
-    /// Returns the policy without scheme, host and port, for files that are available from several hosts.
+    /// Returns a policy that also ignores the scheme, host and port, for files that are available from several hosts.
     ///
     /// A policy with a custom function is returned unchanged.
     public func ignoringHost() -> CacheKeyPolicy {

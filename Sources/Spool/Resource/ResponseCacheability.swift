@@ -59,7 +59,8 @@ struct ResponseCacheability: Sendable {
     /// Returns the freshness after a 304 response, whose fields replace the stored fields with the same names (RFC 9111
     /// §3.2).
     ///
-    /// The age of the 304 counts from the time at which it was received, even if it is evaluated later.
+    /// The age of the 304 response counts from the time at which the response was received, even if it is evaluated
+    /// later.
     func freshness(updating stored: StoredFreshness?) -> StoredFreshness {
         guard let stored else { return freshness }
         var result = freshness.updating(stored)
@@ -84,7 +85,7 @@ struct ResponseCacheability: Sendable {
 }
 
 extension StoredFreshness {
-    /// Returns the stored headers, with the fields of this response.
+    /// Returns this freshness, with the stored headers updated by the fields of this response.
     func updating(_ stored: StoredFreshness?) -> StoredFreshness {
         guard let head, let previous = stored?.head else { return self }
         var result = self

@@ -40,7 +40,7 @@ final class SourceCredentials: Sendable {
     var known: ResolvedRequest? { state.withLock { $0.resolved?.request } }
 
     /// Returns the request to send, and resolves the source if it has not been resolved, or if the request has expired.
-    /// If the resolver returns a request that has already expired, it is sent once.
+    /// If the resolver returns a request that has already expired, that request is sent once.
     ///
     /// - Throws: `UpstreamError` if the source's resolver failed because of the network; other errors from the
     ///   resolver.
@@ -52,8 +52,8 @@ final class SourceCredentials: Sendable {
         }
     }
 
-    /// Resolves the source again after the origin rejected request number `number`, unless that was done for the last
-    /// rejection.
+    /// Resolves the source again after the origin rejected request number `number`, unless this was already done after
+    /// the last rejection.
     ///
     /// - Returns: Whether there is a new request to try.
     /// - Throws: The errors from ``resolved()``.

@@ -46,11 +46,12 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var versionChanges: Int?
 
     /// A hash of the header fields of the request that received or confirmed the response, without fields that do not
-    /// distinguish users. It is `nil` if the cache does not store responses of every status.
+    /// distinguish users. The value is `nil` if the cache does not store responses with every status.
     var asker: String?
 
-    /// The hashes of the keys of which this version is a variant. One is the key of the resource for all users, and one
-    /// is the key for these credentials. The value is `nil` for a variant that has the resource's own key.
+    /// The hashes of the keys of which this version is a variant. These are the key of the resource for all users, and
+    /// the key for the credentials of the request, if there are any. The value is `nil` for a variant that has the
+    /// resource's own key.
     var variantOf: [String]?
 
     /// Whether all numbers are within the limits that Spool observes when it writes them. Dates are at most 10,000
@@ -143,8 +144,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         "traceparent", "tracestate", "user-agent", "via", "x-playback-session-id",
     ]
 
-    /// Returns the time `seconds` after `start`, at most 10,000 years from 1970. It is before `start` if `seconds` is
-    /// negative, like the remaining lifetime of a response that was stale when it was received.
+    /// Returns the time `seconds` after `start`, at most 10,000 years from 1970. The result is before `start` if
+    /// `seconds` is negative, like the remaining lifetime of a response that was stale when it was received.
     static func end(of seconds: Int64, from start: Int64) -> Int64 {
         min(max(start + seconds, -NumberLimits.seconds), NumberLimits.seconds)
     }
@@ -154,7 +155,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         case fresh
         /// Use the response even though it is stale, as the request allows.
         case stale
-        /// Use the response even though it is stale, during a revalidation.
+        /// Use the response even though it is stale, while it is being revalidated.
         case staleMeanwhile
         /// Use the response only after a request to the origin.
         case ask

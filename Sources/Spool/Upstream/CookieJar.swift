@@ -144,7 +144,7 @@ package final class CookieJar: Sendable {
         func receives(_ cookie: Cookie) -> Bool {
             guard isSecure || !cookie.isSecure else { return false }
             // Browsers ignore the port (RFC 6265 §8.5). Here, a host-only cookie is not sent to another port, because
-            // a port is often another application. Default ports are equal for both schemes.
+            // another port often belongs to another application. The default ports of both schemes count as equal.
             guard
                 host == cookie.host && (port == cookie.port || cookie.isForSubdomains)
                     || cookie.isForSubdomains && host.hasSuffix("." + cookie.host),

@@ -1,5 +1,6 @@
 extension Task where Failure: Sendable {
-    /// Waits until the task ends or the waiting task is cancelled. `value` does not respond to that cancellation.
+    /// Waits until the task ends or the waiting task is cancelled. `Task.value` does not respond to the cancellation of
+    /// the waiting task.
     ///
     /// - Throws: `CancellationError` when the waiting task is cancelled.
     func waitForEnd(on executor: any TaskExecutor) async throws {

@@ -5,17 +5,17 @@ public import HTTPTypes
 ///
 /// A transport sends requests unchanged and does not evaluate responses. `Range`, `If-Range`, credentials and all other
 /// fields are in ``UpstreamRequest/headerFields``. `PartialResponse` decides whether a response may be stored, and the
-/// engine retries. The transport follows the redirects of each request (RFC 9110 §15.4), up to a limit. It removes
-/// `Authorization`, `Cookie` and `Proxy-Authorization` if the host, port or scheme changes.
+/// engine retries requests. The transport follows the redirects of each request (RFC 9110 §15.4), up to a limit. It
+/// removes `Authorization`, `Cookie` and `Proxy-Authorization` if the host, port or scheme changes.
 ///
 /// Every implementation must pass `UpstreamContract` from the test kit. Any task may call its methods concurrently.
 public protocol Upstream: Sendable {
     /// Sends one request and returns when the headers of the final response (after redirects) have been received.
     ///
     /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request
-    /// immediately. Cancelling the task that waits for the headers or iterates ends the wait soon. For some tens of
-    /// milliseconds, a transport may still deliver bytes that the origin has already sent, so that they need not be
-    /// sent again.
+    /// immediately. Cancelling the task that waits for the headers, or that iterates over the body, ends the wait soon.
+    /// For some tens of milliseconds, a transport may still deliver bytes that the origin has already sent, so that
+    /// they need not be sent again.
     ///
     /// - Throws: ``UpstreamError`` if there is no response, for example because of a timeout, a rejected TLS
     ///   certificate or too many redirects.

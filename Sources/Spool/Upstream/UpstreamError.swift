@@ -32,8 +32,8 @@ public struct UpstreamError: Error, CustomStringConvertible {
         public static let connectionLost = Code(.connectionLost)
         /// The server's certificate or the TLS handshake was rejected. The request is not retried.
         public static let untrustedServer = Code(.untrustedServer)
-        /// There were too many redirects, a loop, a redirect to a URL other than HTTP, or a forbidden redirect from
-        /// https to http. The request is not retried.
+        /// There were too many redirects, a loop, a redirect to a URL that does not use HTTP, or a forbidden redirect
+        /// from https to http. The request is not retried.
         public static let invalidRedirect = Code(.invalidRedirect)
         /// The headers are not valid HTTP, or the framing of the body is unknown. The request is not retried.
         public static let malformedResponse = Code(.malformedResponse)
