@@ -38,7 +38,7 @@ struct FailedRanges {
         /// The number of attempts after a failure, and of attempts without a delay, since the last progress.
         fileprivate(set) var tries = 0
         var restarts = 0
-        /// The time of the first failure.
+        /// The time of the first failure since the last progress.
         fileprivate(set) var since: Duration
         /// The time before which the origin does not allow requests.
         fileprivate(set) var notBefore: Duration?

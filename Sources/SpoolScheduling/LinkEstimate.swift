@@ -1,6 +1,6 @@
 /// An estimate of the bandwidth to an origin and of its response time, from measurements.
 ///
-/// It does not measure anything itself.
+/// This type does not measure anything itself.
 package struct LinkEstimate: Sendable, Hashable {
     /// The smoothed bandwidth, in bytes per second; `nil` before the first measurement.
     package private(set) var bytesPerSecond: Double?

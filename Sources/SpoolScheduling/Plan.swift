@@ -26,7 +26,7 @@ struct Plan: ~Copyable {
     private var didPreloadsYield = false
     let policy: ReadAheadPolicy
     let retryPolicy: RetryPolicy
-    /// The size of the largest window, in bytes. It is smaller than the policy's if space is scarce.
+    /// The size of the largest window, in bytes. If space is scarce, this is less than the policy's maximum read-ahead.
     private(set) var window: Int64
     /// The size of the largest window while bytes are stored in memory; `nil` if they are stored on disk.
     var memoryWindow: Int64?
@@ -103,7 +103,7 @@ struct Plan: ~Copyable {
 
     // MARK: Transfers
 
-    /// Determines whether readers need a transfer, and resumes it if it was paused.
+    /// Determines whether readers need a transfer. Resumes the transfer if it is paused and may continue.
     private mutating func review(_ id: TransferID, _ actions: inout [Action]) {
         guard let transfer = transfers[id], transfer.isLive else { return }
         let limit = transfers.limit(of: id, transfer, in: stored)
@@ -158,7 +158,8 @@ struct Plan: ~Copyable {
             for: mustPreloadsYield ? .playback : .preload)
     }
 
-    /// Records that the transfer is nearer to its end. The bytes after it are requested shortly before it ends.
+    /// Records that the transfer is nearer to its end. Shortly before the transfer ends, the bytes after its end are
+    /// requested.
     mutating func extend(_ id: TransferID) {
         guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
         // The reader that caused the transfer is served first, if it needs the next bytes.
@@ -221,8 +222,8 @@ struct Plan: ~Copyable {
             }
             let isNeeded = reader.isWaiting && cursor == demand.lower
             if rangeSupport == .unsupported {
-                // One such transfer is enough for all readers, unless a reader waits for bytes before the transfer's
-                // position that are no longer stored.
+                // One transfer of the whole body is enough for all readers. The exception is a reader that waits for
+                // bytes before the transfer's position that are no longer stored.
                 guard isNeeded || transfers.liveCount == 0 else { return true }
             }
             // Read-ahead waits until half a window is missing. Bytes that only complete the last block of a range are
@@ -408,7 +409,7 @@ extension Plan {
         readers.enqueue(wanting: range)
     }
 
-    /// Records that all readers may use stored bytes, and validations in progress are no longer needed.
+    /// Records that all readers may use stored bytes, and that validations in progress are no longer needed.
     mutating func endValidation(_ actions: inout [Action]) {
         needsValidation = false
         allowStored(true)
@@ -423,8 +424,8 @@ extension Plan {
     /// Returns whether a reader of at least this priority waits for bytes that the transfer receives.
     func isAwaited(_ transfer: TransferState, by priority: Priority) -> Bool {
         if transfer.isValidation { return priority == .preload || isPlaybackWaiting }
-        // The range consists of whole blocks, because a reader behind a missing range of its block waits for those
-        // bytes as well.
+        // The range consists of whole blocks, because a reader also waits for missing bytes of its block that precede
+        // its position.
         let range = Range(
             from: Block.roundDown(transfer.position), to: transfer.end.map { Block.end(at: $0.adding(-1)) } ?? .max)
         return readers.isWaiting(in: range, for: priority)

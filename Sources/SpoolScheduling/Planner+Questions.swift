@@ -97,8 +97,8 @@ extension Planner {
     /// Returns whether the transfer validates the stored bytes.
     package func isValidation(_ id: TransferID) -> Bool { plan.transfers[id]?.isValidation ?? false }
 
-    /// Returns whether the transfer receives one long body instead of a part. The rest of the body is larger than any
-    /// range request, or its length is unknown.
+    /// Returns whether the transfer receives one long body instead of a part. The rest of the body exceeds the maximum
+    /// size of a range request, or its length is unknown.
     package func isStream(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isStreaming,
             transfer.isSequential || transfer.isOpenEnded

@@ -3,7 +3,7 @@ import ByteRanges
 // The results of the planner's inputs.
 
 extension Planner {
-    /// A task for the shell.
+    /// An action that the shell performs.
     package enum Action: Equatable {
         /// Request this range from the origin, with the credentials of the reader's source. An upper bound of `nil`
         /// means the end of the resource. The request is conditional if ``isValidation(_:)`` is true.

@@ -3,8 +3,8 @@ package import ByteRanges
 /// The state machine that decides which bytes of one resource are requested, when, and when a request is cancelled.
 ///
 /// It does not use a clock, I/O or locks, and does not depend on the code that stores or sends the bytes. Each input is
-/// a mutating function that returns actions for the shell, in order, and the shell performs them. An input records what
-/// has happened in the ``Plan``, and lets the plan settle.
+/// a mutating function that returns actions, in order. The shell, which is the `Scheduler` in `Spool`, performs them.
+/// An input records what has happened in the ``Plan``, and lets the plan settle.
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
 package struct Planner: ~Copyable {
@@ -36,8 +36,8 @@ extension Planner {
         return plan.settle()
     }
 
-    /// Records that bytes are stored in memory, which has space for a window of this size, or on disk again if it is
-    /// `nil`.
+    /// Records that bytes are stored in memory, which has space for a window of `bytes` bytes. If `bytes` is `nil`,
+    /// bytes are stored on disk again.
     package mutating func setMemoryWindow(_ bytes: Int64?) -> [Action] {
         plan.memoryWindow = bytes.map { max($0, Block.size) }
         plan.readers.renewDemands(plan.readAhead)
@@ -264,7 +264,8 @@ extension Planner {
 extension Planner {
     /// Records that the transfer has ended: its last byte was stored, or it was cancelled.
     ///
-    /// If it received too few bytes, it counts as a failure. Otherwise, the same request might be repeated forever.
+    /// If the transfer received too few bytes, its end counts as a failure. Otherwise, the same request might be
+    /// repeated forever.
     package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = plan.transfers[id] else { return (.none, []) }
         if plan.transfers.isUnproductive(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
@@ -394,7 +395,7 @@ extension Planner {
         return (left, actions + plan.reconsider())
     }
 
-    /// Records that a transfer of another version has started, which receives only `range`.
+    /// Records that a transfer has started another version, and receives only `range` of that version.
     ///
     /// - Returns: The removed readers, which want other bytes, and the actions to perform.
     package mutating func partStarted(_ range: Range<Int64>, length: Int64?) -> (left: [ReaderID], actions: [Action]) {

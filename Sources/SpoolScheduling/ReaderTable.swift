@@ -84,8 +84,8 @@ struct ReaderTable {
         readers[id]?.position = position
     }
 
-    /// Records that the reader has read all bytes before `position` without reporting it. Its pace counts them at its
-    /// next report.
+    /// Records that the reader has read all bytes before `position` without reporting it. The pace includes these bytes
+    /// after the reader's next report.
     mutating func pass(_ id: ReaderID, to position: Int64) {
         guard let reader = readers[id] else { return }
         readers[id]?.unreportedBytes += position - reader.position

@@ -66,7 +66,7 @@ struct StoredRanges {
 
     /// Sets the length.
     ///
-    /// - Returns: `false` if bytes are stored beyond it, so that it must be the length of another version.
+    /// - Returns: `false` if bytes are stored beyond the length, which must then be the length of another version.
     mutating func learn(length: Int64) -> Bool {
         guard length >= end, length <= Block.offsetLimit else { return false }
         self.length = length
@@ -88,9 +88,9 @@ struct StoredRanges {
 
     /// Chooses stored bytes to evict: whole blocks, about `count` bytes. These bytes then count as missing.
     ///
-    /// Bytes behind the foremost reader are chosen first, in ascending order. Then bytes ahead of it are chosen,
-    /// starting at the end of the resource. If no reader has moved on, the first bytes are evicted last, because the
-    /// next playback needs them first.
+    /// Bytes before the position of the foremost reader are chosen first, in ascending order. Then bytes after that
+    /// position are chosen, starting at the end of the resource. If no reader has moved on, the first bytes are evicted
+    /// last, because the next playback needs them first.
     ///
     /// - Parameters:
     ///   - place: The bytes to choose from, or `nil` for all stored bytes.

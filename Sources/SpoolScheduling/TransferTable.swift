@@ -120,8 +120,8 @@ struct TransferTable {
         for (other, state) in transfers
         where other != id && !state.isStale && state.isSequential == transfer.isSequential {
             if state.position > position { limit = min(limit, Block.roundDown(state.position)) }
-            // If one transfer reaches another, the one that is behind stops. If two start at the same offset, the newer
-            // one stops.
+            // A transfer that reaches the start of another transfer stops. If two transfers start at the same offset,
+            // the newer one stops.
             let isFirst = transfer.hasStored == state.hasStored ? id < other : state.hasStored
             if state.position == position, !isFirst { limit = min(limit, position) }
         }
@@ -214,8 +214,8 @@ struct TransferTable {
         return limit(of: id, asked, in: stored) > position
     }
 
-    /// Returns the transfers that are inside a block of `range` whose first bytes are no longer stored. They have to
-    /// request the block again.
+    /// Returns the transfers that are inside a block of `range` whose first bytes are no longer stored. Such a block
+    /// has to be requested again.
     func headless(in range: Range<Int64>, of stored: StoredRanges) -> [TransferID] {
         ids.filter { id in
             guard let position = transfers[id]?.position else { return false }
@@ -233,7 +233,7 @@ package struct ResponseBody: Equatable, Sendable {
     package var end: Int64?
     /// Whether the response contains the whole resource instead of the requested range.
     package var isWhole: Bool
-    /// The origin's support of range requests, if the response shows it.
+    /// The origin's support for range requests, if the response shows it.
     package var support: RangeSupport?
 
     package init(offset: Int64, end: Int64? = nil, isWhole: Bool, support: RangeSupport? = nil) {
