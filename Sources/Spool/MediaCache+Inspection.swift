@@ -68,8 +68,8 @@ extension MediaCache {
     /// Removes all resources that a selection includes, pinned or not. If it includes a stream, the parts of the stream
     /// are also removed.
     ///
-    /// - Parameter prepare: A function that is called before anything is removed, with the keys whose preloads would
-    ///   store the resources again. Bytes that are stored while it runs are removed as well.
+    /// - Parameter prepare: A function that is called before anything is removed, with the keys of the resources whose
+    ///   preloads would store the removed resources again. Bytes that are stored while it runs are removed as well.
     /// - Returns: The removed resources, and the errors of resources that could not be removed.
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
     package func purge(

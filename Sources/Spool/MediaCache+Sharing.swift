@@ -19,8 +19,8 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
-    ///   - turn: An object that ends the request's turn when the client is no longer served. It is `nil` if the turn
-    ///     ends with the response or with the returned object.
+    ///   - turn: An object that ends the request's turn when the client is no longer served. If it is `nil`, the turn
+    ///     ends with the response, or when the returned object is released.
     ///   - mayShare: Whether the request may use another request's response. The default is `true`.
     /// - Throws: `CancellationError` if the task is cancelled, or if `turn` has ended.
     package func sharedMedia(

@@ -10,7 +10,7 @@ import Synchronization
 /// Only one process at a time can write to a directory. In another process, such as an app extension, set
 /// ``MediaCacheConfiguration/isReadOnly``. Otherwise the second process plays stored media and stores nothing.
 ///
-/// Within a process, share one `MediaCache`. A second cache for the same directory joins the first one if both have the
+/// Within a process, share one `MediaCache`. A second cache for the same directory joins the first one if both use the
 /// same transport instance and equal configurations. Then both share all state, events and requests, and the functions,
 /// instruments and logger of the first configuration apply. If a value differs, the second cache plays stored media and
 /// stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
@@ -206,7 +206,7 @@ public final class MediaCache: Sendable {
     /// The number of stored bytes; 0 before the directory is open.
     public var storedByteCount: Int64 { context.opening.openedStore?.usedBytes ?? 0 }
 
-    /// The capacity in bytes; `nil` for no limit, and before the directory is open.
+    /// The capacity in bytes; `nil` if there is no limit, or before the directory is open.
     public var capacity: Int64? { context.opening.openedStore?.capacity }
 
     /// Records received bytes, ends all transfers and closes the directory. Readers end with an error.

@@ -7,7 +7,7 @@ struct Demand: Equatable {
     /// The start of the reader's block.
     var lower: Int64
     /// The offset before which missing ranges are requested. Bytes after the reader's range are not requested, because
-    /// they would only complete its last block. Read-ahead waits until half a window is missing.
+    /// they would only complete the last block of the range. Read-ahead waits until half a window is missing.
     var asks: Int64
     /// The offset before which bytes may be stored.
     var takes: Int64

@@ -42,8 +42,8 @@ struct Plan: ~Copyable {
         transfers = TransferTable(self.policy)
     }
 
-    /// Returns a number that was not returned before. It orders readers, transfers, tickets, timers and failures by
-    /// age.
+    /// Returns a number that was not returned before. These numbers order readers, transfers, tickets, timers and
+    /// failures by age.
     mutating func next() -> Int {
         counter += 1
         return counter
@@ -245,7 +245,7 @@ struct Plan: ~Copyable {
     /// Returns the end of a request for a missing range; `nil` for the end of the resource.
     ///
     /// Until a response has proved which version the origin sends, the bytes of two responses may not belong together.
-    /// The first request therefore includes all bytes that its reader wants, and back-pressure limits its read-ahead.
+    /// The first request therefore includes all bytes that its reader wants, and back-pressure limits the read-ahead.
     private func upperBound(of missing: Range<Int64>, _ demand: Demand, for reader: ReaderState) -> Int64? {
         guard isUnknown, demand.isWindowed, !transfers.hasOpenEndLimit else {
             return transfers.upperBound(of: missing, takes: demand.takes, in: stored)

@@ -2,9 +2,9 @@ package import ByteRanges
 
 /// The state machine that decides which bytes of one resource are requested, when, and when a request is cancelled.
 ///
-/// It does not use a clock, I/O or locks, and does not depend on the code that stores or sends the bytes. Each input is
-/// a mutating function that returns actions, in order. The shell, which is the `Scheduler` in `Spool`, performs them.
-/// An input records what has happened in the ``Plan``, and lets the plan settle.
+/// The planner does not use a clock, I/O or locks, and does not depend on the code that stores or sends the bytes. Each
+/// input is a mutating function that returns actions, in order. The shell, which is the `Scheduler` in `Spool`,
+/// performs them. An input records what has happened in the ``Plan``, and lets the plan settle.
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
 package struct Planner: ~Copyable {
@@ -418,7 +418,7 @@ extension Planner {
 
     // MARK: - Eviction
 
-    /// Chooses stored bytes to evict, outside every reader's window. They then count as missing.
+    /// Chooses stored bytes to evict, outside every reader's window. The chosen bytes then count as missing.
     ///
     /// No transfer starts or stores bytes in these ranges before the store has evicted them.
     ///
@@ -483,7 +483,8 @@ extension Planner {
         return actions
     }
 
-    /// Cancels the transfers that were nearly done at closing, because they have taken too long.
+    /// Cancels the transfers that were nearly done when the resource started to close, because they have taken too
+    /// long.
     package mutating func cancelAll() -> [Action] {
         guard plan.isClosing else { return [] }
         var actions: [Action] = []

@@ -201,7 +201,8 @@ struct ReaderTable {
         for id in preloads.demands.readers(wanting: range) { enqueue(id) }
     }
 
-    /// Puts all readers that may not use stored bytes into the queue. They have no demand by which they can be found.
+    /// Puts all readers that may not use stored bytes into the queue. These readers have no demand by which they can be
+    /// found.
     mutating func enqueueUnvalidated() {
         for id in ids where readers[id]?.mayUseStored == false { enqueue(id) }
     }
@@ -239,7 +240,8 @@ struct ReaderState {
     fileprivate(set) var position: Int64
     fileprivate(set) var status = Status.reading
     fileprivate(set) var pace: ReadingPace
-    /// The number of bytes that the reader has read without reporting its position. Its pace does not count them yet.
+    /// The number of bytes that the reader has read without reporting its position. The pace does not include these
+    /// bytes yet.
     fileprivate var unreportedBytes: Int64 = 0
     /// Whether the reader may use stored bytes. If they have to be validated, the reader has to wait until the origin
     /// has responded.

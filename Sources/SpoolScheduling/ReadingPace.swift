@@ -2,10 +2,11 @@ import ByteRanges
 
 /// The size of the first read-ahead of a reader.
 package enum ReadAheadStart: Sendable {
-    /// About the size of a first request. Use it for a player during playback.
+    /// About the size of a first request. Use this case for a player during playback.
     case full
-    /// At first, 256 KiB. Then, until the reader has read 1 MB, its current block and the bytes that must be in transit
-    /// from a distant origin. Use it for a client that may request everything and stop early.
+    /// The read-ahead is 256 KiB at first. Then, until the reader has read 1 MB, it is the current block and the bytes
+    /// that must be in transit from a distant origin. Use this case for a client that may request everything and stop
+    /// early.
     case careful
 }
 

@@ -18,7 +18,8 @@ public struct RetryPolicy: Sendable, Hashable {
     /// Creates the default policy.
     public init() {}
 
-    /// Returns the delay before an attempt. It doubles with each attempt, and `jitter` reduces it by up to a quarter.
+    /// Returns the delay before an attempt. The delay doubles with each attempt, and `jitter` reduces it by up to a
+    /// quarter.
     ///
     /// The delay is at least as long as the origin requests, and is never zero, even if the origin does not require a
     /// delay.

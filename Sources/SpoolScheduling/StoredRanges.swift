@@ -8,7 +8,7 @@ import ByteRanges
 /// The version that stores the bytes has its own set, in `Generation.storedRanges`. The planner does not borrow that
 /// set, for two reasons:
 /// - The two sets differ at times. A byte enters this set in the step that counts it, wakes its readers and ends the
-///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it meanwhile.
+///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it in the meantime.
 /// - A step of the planner has to see a consistent state. The set of the version changes on other threads, and is the
 ///   union of the sets of a file and of the memory. Each step would therefore need a copy.
 ///

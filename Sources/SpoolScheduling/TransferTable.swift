@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The requests of one open resource that are in progress, and the ends of earlier ones.
+/// The requests of one open resource that are in progress, and the ends of earlier requests.
 ///
 /// The table determines where each transfer stops: at its end, at stored bytes, or at the next transfer. It does not
 /// depend on the readers. No two transfers fetch the same byte, except that a transfer of the whole body passes over
@@ -255,7 +255,8 @@ struct TransferState {
         case requesting(Interest)
         /// The body is being received. → draining, stale
         case streaming(Interest, Flow)
-        /// The transfer was cancelled. Received bytes are still stored, and are not requested again meanwhile. → stale
+        /// The transfer was cancelled. Received bytes are still stored, and are not requested again in the meantime. →
+        /// stale
         case draining
         /// The transfer's bytes belong to another version, and none of them may be stored. → nothing
         case stale

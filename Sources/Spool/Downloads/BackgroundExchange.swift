@@ -123,7 +123,7 @@ struct BackgroundExchange: Sendable {
         await cache.resources.waitUntilClosed()
     }
 
-    /// Returns the error to report for an item, or for a range of it.
+    /// Returns the error to report for an item, or for a range of an item.
     ///
     /// - Throws: The error itself if it must end the exchange.
     private func reportable(

@@ -91,8 +91,8 @@ package final class BackgroundTransferFolder: Sendable {
         delete(name + Self.responseSuffix)
     }
 
-    /// Returns the file name for a transfer. It does not contain the identifier itself, which may contain any text from
-    /// an origin.
+    /// Returns the file name for a transfer. The name does not contain the identifier itself, which may contain any
+    /// text from an origin.
     private static func name(of identifier: String) -> String { CacheKey(identifier).hash }
 
     private func url(_ name: String) -> URL { folder.appendingPathComponent(name) }

@@ -12,8 +12,8 @@ public struct DownloadSet: Sendable, Identifiable {
         public var redactedURL: String
         /// The URL from which the download resumes after a restart.
         ///
-        /// It is `nil` if the URL is secret or comes from a resolver, or if a body of unknown length exceeded the
-        /// limit. In these cases, pass a source to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)`` again.
+        /// The value is `nil` if the URL is secret or comes from a resolver, or if a body of unknown length exceeded
+        /// the limit. In these cases, pass a source to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)`` again.
         public var url: URL?
         /// The number of stored bytes.
         public var storedByteCount: Int64

@@ -1,7 +1,7 @@
 import SpoolStorage
 
-/// Operations on all stored versions of a resource. Under ``FreshnessPolicy/http``, these are its variants; otherwise
-/// it has only one version.
+/// Operations on all stored versions of a resource. Under ``FreshnessPolicy/http``, these are its variants. Under the
+/// other policies, a resource has only one version.
 extension CacheContext {
     /// Excludes the version that is stored under a key, and its variants, from eviction, or includes them again.
     ///

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The current waits for an app or an origin. They may take any amount of time, so another caller can end them.
+/// The current waits for an app or an origin. A wait may take any amount of time, so another caller can end it.
 final class CancellableWaits: Sendable {
     private struct State {
         var turn: UInt64 = 0

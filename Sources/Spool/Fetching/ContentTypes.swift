@@ -56,8 +56,8 @@ enum ContentTypes {
         }
         guard bytes.count > 3 else { return false }
         let isMatroska = bytes.starts(with: [0x1A, 0x45, 0xDF, 0xA3])
-        // The next checks are for a sync word with a layer (MPEG audio) or a profile (ADTS), and for a transport
-        // stream.
+        // The next checks look for a sync word with a layer (MPEG audio) or a profile (ADTS), and for the start of a
+        // transport stream.
         let isMPEGAudio = bytes[0] == 0xFF && bytes[1] & 0xE0 == 0xE0 && bytes[2] & 0xF0 != 0xF0
         return isMatroska || isMPEGAudio
             || bytes[0] == 0x47 && bytes[3] & 0x10 != 0 && bytes[1] & 0x80 == 0

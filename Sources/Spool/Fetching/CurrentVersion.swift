@@ -62,7 +62,7 @@ struct CurrentVersion {
     }
 
     /// Returns whether a part of the resource has to be requested as a separate version. This is the case if the
-    /// current version has other bytes and can't be completed.
+    /// current version can't be completed, and the part is neither stored nor being received.
     func isOtherPart(_ start: Int64, _ end: Int64?) -> Bool {
         guard let version = scheduler.generation, version.resourceVersion.acceptsRanges == true,
             !canBeCompleted(version)
@@ -119,8 +119,8 @@ struct CurrentVersion {
             return scheduler.validated(generation)
         }
         guard cacheability.mayStore else {
-            // No part of the response may be stored (RFC 9111 §5.2.2.5). It confirms the version for the readers that
-            // wait for it. The version is validated again before its next use.
+            // No part of the response may be stored (RFC 9111 §5.2.2.5). The response confirms the version for the
+            // readers that wait for it. The version is validated again before its next use.
             var current =
                 resource.freshness.current
                 ?? StoredFreshness(freshUntil: 0, mustRevalidate: true, vary: [], selected: "")

@@ -17,8 +17,8 @@ public struct MediaCacheConfiguration: Sendable {
     public var isReadOnly = false
     /// The key with which files and the catalog are encrypted. The default, `nil`, is no encryption.
     ///
-    /// A new cache is created with this key. If the cache in the directory has another key, or none, it is not opened,
-    /// and media plays without being stored. ``MediaCache/rekey(_:from:to:byteStore:)`` changes the key.
+    /// A new cache is created with this key. If the cache in the directory uses another key, or none, that cache is not
+    /// opened, and media plays without being stored. ``MediaCache/rekey(_:from:to:byteStore:)`` changes the key.
     public var encryptionKey: EncryptionKey?
     /// The storage of media bytes. The default, `nil`, means files in the directory, or memory for a cache in memory.
     ///
@@ -62,8 +62,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// The maximum is 10,000 years. Pinned media is never evicted by age.
     ///
     /// All ages restart after a sudden change of the clock, because Spool can't determine which time is right. They
-    /// also restart if all media in the cache is older than the maximum age when the cache opens. Either the cache was
-    /// closed for that long, or the clock is wrong.
+    /// also restart if all media in the cache is older than the maximum age when the cache opens. In this case, either
+    /// the cache was closed for that long, or the clock is wrong.
     public var maximumAge: Duration?
     /// The maximum time for which a player waits for space on disk. After that, the player's bytes are held in memory.
     package var spaceTimeout = Store.Configuration().spaceTimeout

@@ -7,7 +7,7 @@ import Synchronization
 
 /// One open resource: it connects the readers, the transfers, the stored bytes and the events of one cache key.
 ///
-/// A cache has one object for each resource, which all players share, and one for each reader that needs its own
+/// A cache contains one object for each resource, which all players share, and one for each reader that needs its own
 /// response (``MediaResource/separate()``). The store holds the bytes. The scheduler decides what to request and when.
 /// Each ``Transfer`` receives bytes. The types of the properties of this class, such as ``ResourceReaders``, each do
 /// one part of the work.
@@ -16,8 +16,8 @@ final class OpenResource: Sendable {
         /// The elapsed time until which new readers use this resource even though nothing new is cached. The stored
         /// version could not be opened, but must not be replaced. The value is `nil` if that version could be opened.
         var uncachedUntil: Duration?
-        /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. It is `nil`
-        /// before the resource has been opened.
+        /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. The value is
+        /// `nil` before the resource has been opened.
         var edition: Int?
         var isComplete = false
         /// The last error that readers received, or `nil` if bytes have been stored since.
@@ -275,7 +275,7 @@ final class OpenResource: Sendable {
     /// current version until another response confirms this version.
     var versionChanges: Int { state.withLock { $0.versionChanges } }
 
-    /// Whether the origin's servers seem to have different versions, or send a different validator with each response.
+    /// Whether the origin's servers seem to store different versions, or send a different validator with each response.
     /// In these cases, parts from several responses can't be combined, so the whole resource is taken from one
     /// response.
     var versionsDisagree: Bool { versionChanges > 1 }
@@ -309,8 +309,8 @@ final class OpenResource: Sendable {
         changes.change()
     }
 
-    /// Records where the last bytes were stored. If that is memory, which is scarce, fewer bytes are fetched ahead of
-    /// readers.
+    /// Records where the last bytes were stored. If they were stored in memory, which is scarce, fewer bytes are
+    /// fetched ahead of readers.
     func recordStorage(inMemory: Bool) {
         let hasChanged = state.withLock { state in
             defer { state.storesInMemory = inMemory }

@@ -39,7 +39,8 @@ final class RequestTurns: Sendable {
 
     /// Takes the turn. Returns `nil` if another request has it.
     ///
-    /// - Parameter joinsTransfer: Whether a transfer is in progress. It is evaluated after the turn has been taken.
+    /// - Parameter joinsTransfer: Whether a transfer is in progress. The expression is evaluated after the turn has
+    ///   been taken.
     func take(joinsTransfer: @autoclosure () -> Bool) -> Turn? {
         let number = state.withLock { state -> Int? in
             guard state.current == nil else { return nil }

@@ -37,7 +37,7 @@ struct ResponseEvaluation {
         case restart
         /// The requested bytes do not exist. Contains the length of the resource, if the origin sent it.
         case unsatisfiable(length: Int64?)
-        /// The response has no usable body.
+        /// The body of the response can't be used.
         case refuse(PartialResponse.Refusal)
     }
 
@@ -49,7 +49,7 @@ struct ResponseEvaluation {
     /// Evaluates the response against the stored version, and adopts the version that it contains.
     ///
     /// - Returns: ``Verdict/restart`` if the whole version has to be requested, or if another version has become
-    ///   current. It is also returned if nothing proves that the bytes belong to the version that readers are
+    ///   current. This verdict is also returned if nothing proves that the bytes belong to the version that readers are
     ///   receiving.
     func run() async throws -> Verdict {
         // Responses are evaluated one at a time. Otherwise two initial transfers could each start a version. Nothing
@@ -221,7 +221,7 @@ struct ResponseEvaluation {
     /// Returns the decision on a response whose status is an error for media, if responses with any status are stored.
     ///
     /// The response becomes a separate version if it is a success or may be used again, but it does not replace media.
-    /// A response with media replaces such a version.
+    /// A response that contains media replaces such a version.
     private func otherStatus(replacing current: Generation?) -> PartialResponse.Decision? {
         guard keepsAnything else { return nil }
         let status = head.status.code
@@ -245,7 +245,7 @@ struct ResponseEvaluation {
         return current == nil ? .store(placement) : .newGeneration(placement)
     }
 
-    /// Returns whether a whole response is for a different user than the stored one, and has no strong entity tag.
+    /// Returns whether a whole response without a strong entity tag is for a different user than the stored response.
     ///
     /// Responses to two users may have the same date or weak tag. Each user receives the response to the user's own
     /// request (RFC 9111 §4.3.3).

@@ -7,9 +7,9 @@ import SpoolStorage
 
 /// One request to the origin, from its first header field to its last stored byte.
 ///
-/// A transfer runs as one task on the blocking executor, so that the thread that receives bytes also writes them.
-/// Before each piece, it needs permission from the scheduler. It reports stored bytes and the end of the request, and
-/// does not make decisions about other bytes.
+/// A transfer runs as one task on the blocking executor, so that the thread that receives bytes also writes them. The
+/// transfer needs permission from the scheduler before each piece. It reports stored bytes and the end of the request,
+/// and does not make decisions about other bytes.
 struct Transfer {
     let start: TransferStart
     let resource: OpenResource
@@ -186,8 +186,8 @@ struct Transfer {
     /// Returns whether a response's `Content-Encoding` indicates compression, even though its bytes are uncompressed
     /// media.
     ///
-    /// Bytes from the middle do not show this. They are treated like the bytes from the start, which have been stored
-    /// with the same label.
+    /// Bytes from the middle of the resource do not show this. They are treated like the bytes from the start, which
+    /// have been stored with the same label.
     private func isMislabeled(_ head: HTTPResponse, startingWith firstBytes: [UInt8]) -> Bool {
         guard !context.storesAnyResponse, ResourceVersion.isCompressed(head.headerFields) else { return false }
         if !firstBytes.isEmpty { return ContentTypes.isMedia(firstBytes) }
@@ -216,7 +216,7 @@ struct Transfer {
         }
     }
 
-    /// Returns the outcome with which a preload's transfer ends before its request, if the origin has sent
+    /// Returns the outcome if a preload's transfer must not send its request yet, because the origin has sent
     /// `Retry-After`. A player does not wait, unless a request for the bytes at its own position has failed. The bytes
     /// of an imported file are stored immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
@@ -289,8 +289,8 @@ struct Transfer {
         switch refusal.kind {
         case .credentials:
             let isFresh = try await start.credentials.refresh(number, status: refusal.status)
-            // Some origins reject ranges that are longer than a limit, or that have an open end. The pages of a site
-            // have other reasons for this status.
+            // Some origins reject ranges that are longer than a limit, or that have an open end. For the pages of a
+            // site, this status has other reasons.
             let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh) && !context.storesAnyResponse
             let mayBeShorter = isTooLong && scheduler.requestRejected(start.id)
             return isFresh || mayBeShorter

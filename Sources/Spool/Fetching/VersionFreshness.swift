@@ -20,7 +20,7 @@ final class VersionFreshness: Sendable {
         var isRevalidating = false
     }
 
-    /// The time after a response was received or confirmed during which readers do not request it again. Readers that
+    /// The time for which readers do not request a response again after it was received or confirmed. Readers that
     /// start within this time belong to one use.
     private static let useTime = Duration.seconds(10)
 

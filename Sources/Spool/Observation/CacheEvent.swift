@@ -21,7 +21,7 @@ public struct CacheEvent: Sendable {
         /// The origin sent an inconsistent response, which was used as far as possible. The text describes the
         /// inconsistency.
         case inconsistentResponse(String)
-        /// These stored bytes failed their checksums and were discarded. They are fetched again.
+        /// These stored bytes failed their checksums and were discarded. They are fetched again when they are needed.
         case damagedBlocksDiscarded(Range<Int64>)
         /// Bytes are not stored, for this reason. Playback continues.
         case notCached(cause: CacheError)
@@ -42,7 +42,8 @@ public struct CacheEvent: Sendable {
 
     /// The cache key of the resource; `nil` for an event of the whole cache.
     public var key: CacheKey?
-    /// The scheme, host and path of the resource's URL. For an event of the whole cache, the path of the directory.
+    /// The scheme, host and path of the resource's URL. For an event of the whole cache, this is the path of the
+    /// directory.
     public var redactedURL: String
     /// The kind of event.
     public var kind: Kind

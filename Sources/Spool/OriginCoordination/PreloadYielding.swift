@@ -106,7 +106,7 @@ struct PreloadYielding: Sendable {
         var playback = playbacks[origin] ?? Playback()
         // Two calls may be received in reverse order, so the count may be below 0.
         playback.count += isWaiting ? 1 : -1
-        // Without preloads, there is nothing to hold back, and the next preload starts immediately.
+        // Without preloads, there is nothing to hold, and the next preload starts immediately.
         if !isWaiting, playback.count <= 0 { playback.quietAt = preloads.isEmpty ? nil : now + Self.quietTime }
         let isOver = playback.count == 0 && playback.quietAt == nil
         playbacks[origin] = isOver ? nil : playback

@@ -24,7 +24,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     private let phase = ReaderPhase()
     private let chunkSize: Int64
     private let handsOutSlices: Bool
-    /// The waits for the opening. They end with each seek.
+    /// The waits while the reader is being opened. Each seek ends them.
     private let waits = CancellableWaits()
     /// Whether the bytes that are read count as served to a client.
     private let isCounted: Bool
@@ -273,7 +273,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     // MARK: - Response headers
 
     /// Returns the response headers of the reader's version. These are the stored headers if they may be used.
-    /// Otherwise the origin sends them before the bytes.
+    /// Otherwise, they are the headers of a new response from the origin.
     ///
     /// The reader keeps using that version. If the version changes, the reader ends with `.resourceChanged` at the end
     /// of its stored bytes. The headers are available even if the range starts past the end. After ``seek(to:)``, they
@@ -389,7 +389,7 @@ private struct ReadAttempts {
         return diskFailures > Self.limit
     }
 
-    /// Counts an opening at another offset. Returns `false` if the reader has been opened too often.
+    /// Counts a move of the reader to another offset. Returns `false` if the reader has been moved too often.
     mutating func recordMove() -> Bool {
         moves += 1
         return moves <= Self.limit

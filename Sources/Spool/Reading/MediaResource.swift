@@ -139,9 +139,9 @@ public final class MediaResource: Sendable {
 
     /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
     ///
-    /// This is for a reader that must validate the response in progress before using it. It is needed if nothing can
-    /// prove that the response in progress and the reader's own response belong to the same version. The readers of the
-    /// response in progress continue.
+    /// This method is for a reader that must validate the response in progress before using it. It is needed if nothing
+    /// can prove that the response in progress and the reader's own response belong to the same version. The readers of
+    /// the response in progress continue.
     private func separate() -> MediaResource? {
         guard let context = resource?.context else { return nil }
         let identity = identity.separate()
@@ -160,7 +160,7 @@ public final class MediaResource: Sendable {
     /// Returns the length, the type, and whether byte ranges can be requested. These values are read from the catalog
     /// if it contains them.
     ///
-    /// Otherwise the first block is requested from the origin and stored.
+    /// If the catalog does not contain the values, the first block is requested from the origin and stored.
     ///
     /// - Throws: `CacheError` if a request to the origin is needed, and the origin does not respond or rejects the
     ///   request.

@@ -49,7 +49,7 @@ public struct MediaSource: Sendable {
     /// of HLS (RFC 8216bis §6.2.5.2).
     ///
     /// The value is `nil` if the origin never delays responses. A delayed response is not used to estimate the
-    /// connection, and does not count as a connection while it waits.
+    /// connection, and does not count as a connection while it is delayed.
     package var responseHold: Duration?
     /// The key of the playlist or manifest that contains the media. The media and the playlist are used, pinned and
     /// removed together, if both are stored.

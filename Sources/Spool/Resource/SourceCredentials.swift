@@ -5,9 +5,9 @@ import Synchronization
 /// The URL and the header fields with which one source's requests are sent. They are used until the origin rejects them
 /// or they expire.
 ///
-/// They belong to the source, not to the resource. Each source of a resource has its own credentials, and the bytes for
-/// a reader are requested with the credentials of the reader's source. If several transfers are rejected at the same
-/// time, the source is resolved once.
+/// The credentials belong to the source, not to the resource. Each source of a resource has its own credentials, and
+/// the bytes for a reader are requested with the credentials of the reader's source. If several transfers are rejected
+/// at the same time, the source is resolved once.
 final class SourceCredentials: Sendable {
     /// A resolved request, and its number.
     struct Resolved: Sendable {

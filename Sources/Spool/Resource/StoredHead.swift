@@ -10,8 +10,8 @@ struct StoredHead: Codable, Sendable, Hashable {
     static let limit = 16 << 10
 
     /// Returns whether fields that can't be left out exceed the limit. These are the separately stored fields, which
-    /// distinguish versions and variants, and those that protect the origin's pages. Such a response is passed on
-    /// without being stored.
+    /// distinguish versions and variants, and those that protect the origin's pages. A response with such fields is
+    /// passed on without being stored.
     static func exceedsLimit(_ fields: HTTPFields) -> Bool {
         let needed: [HTTPField.Name] = [.eTag, .lastModified, .contentType, .contentEncoding, .vary]
         return needed.reduce(0) { sum, name in fields[values: name].reduce(sum) { $0 + $1.utf8.count } } > limit
@@ -24,7 +24,7 @@ struct StoredHead: Codable, Sendable, Hashable {
     private var lines: [[String]]
     /// Whether the response contained cookies that are not among the fields; `nil` if not.
     private(set) var dropsCookies: Bool?
-    /// The URL after redirects, without user, query and fragment. It is `nil` if it is not stored; see
+    /// The URL after redirects, without user, query and fragment; `nil` if the URL is not stored. See
     /// ``storableAddress(_:_:of:)``.
     var url: String?
 
@@ -53,9 +53,9 @@ struct StoredHead: Codable, Sendable, Hashable {
 
     /// Returns the URL to store with a response.
     ///
-    /// It is the URL of the resource, which the catalog always contains, or the final URL of a playlist, to which
-    /// references are relative. The result is `nil` in all other cases, because the path of a redirect or of a resolved
-    /// URL may be secret.
+    /// The result is the URL of the resource, which the catalog always contains, or the final URL of a playlist, to
+    /// which references are relative. In all other cases, the result is `nil`, because the path of a redirect or of a
+    /// resolved URL may be secret.
     private static func storableAddress(_ url: URL, _ fields: HTTPFields, of redactedURL: String?) -> String? {
         let type = fields[.contentType]?.lowercased() ?? ""
         let isManifest =

@@ -13,8 +13,8 @@ package struct StoredResponse: Sendable, Hashable {
     package var fields: HTTPFields
     /// The length of the whole resource in bytes, if it is known.
     package var length: Int64?
-    /// The URL after redirects, without user, query and fragment. It is `nil` unless it is the URL of the resource or
-    /// of a playlist.
+    /// The URL after redirects, without user, query and fragment. The value is `nil` unless the URL is that of the
+    /// resource or of a playlist.
     package var url: URL?
     /// The validator, which distinguishes the version from other versions.
     package var validator: Validator
@@ -35,7 +35,7 @@ package struct StoredResponse: Sendable, Hashable {
     package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
 
     /// Returns the number of seconds for which the response may be used without revalidation, at a time in seconds
-    /// since 1970. It is negative if the response is stale, and `nil` if that is unknown.
+    /// since 1970. The result is negative if the response is stale, and `nil` if its freshness is unknown.
     package func lifetimeLeft(at now: Int64) -> Int64? {
         guard let freshness else { return nil }
         let (left, overflow) = freshness.freshUntil.subtractingReportingOverflow(now)

@@ -203,7 +203,7 @@ extension Scheduler {
 
     // MARK: - Eviction and damage
 
-    /// Chooses stored bytes of this version to evict. They then count as missing.
+    /// Chooses stored bytes of this version to evict. The chosen bytes then count as missing.
     func offerEvictable(_ count: Int64, within place: ByteRangeSet, of generation: Generation) -> [Range<Int64>] {
         inspect { state in
             guard state.lease?.generation === generation else { return [] }

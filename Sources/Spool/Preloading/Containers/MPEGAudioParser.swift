@@ -7,7 +7,7 @@ enum ID3Tag {
     /// The maximum number of bytes in which players look for a second tag.
     private static let mostRecognized: Int64 = 8 << 20
 
-    /// Returns the offset of the audio after all such tags, or 0 if there are none. A player reads the tags first.
+    /// Returns the offset of the audio after all ID3v2 tags, or 0 if there are none. A player reads the tags first.
     ///
     /// To recognize the format, mpv reads the start of the file into a buffer whose size doubles. Only the first tag is
     /// skipped, so the buffer has to contain further tags and some audio.

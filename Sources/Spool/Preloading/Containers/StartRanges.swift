@@ -126,7 +126,7 @@ struct StartPlan: Sendable, Equatable {
     /// The duration of the media, in seconds; `nil` if the container does not specify it.
     var duration: Double? {
         if let statedDuration { return statedDuration }
-        // Media in these formats has a constant rate if it does not specify a duration.
+        // In these formats, media that does not specify a duration has a constant rate.
         guard [.wave, .caf, .mp3].contains(format), let length, let bytesPerSecond else { return nil }
         return Double(length) / bytesPerSecond
     }
