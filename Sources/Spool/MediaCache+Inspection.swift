@@ -91,7 +91,7 @@ package struct StoredDetails: Sendable {
     }
 
     package var resource: StoredResource
-    /// The stored header fields of the response. Some of them may be meant only for clients.
+    /// The stored header fields of the response. Some of them may contain secrets, such as a signed URL.
     package var fields: HTTPFields
     package var freshness: Freshness
     /// Whether the URL without its query identifies the resource.

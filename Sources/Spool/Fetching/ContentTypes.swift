@@ -1,4 +1,4 @@
-/// The rules for whether a response contains media, by its `Content-Type` and its first bytes.
+/// The rules that decide whether a response contains media, based on its `Content-Type` and its first bytes.
 ///
 /// Some origins and networks send error messages and login pages with status 200. Others send media with the type of a
 /// page. Pages are delivered but not stored, because they would replace the media permanently.

@@ -22,7 +22,7 @@ struct CurrentVersion {
         /// version is incomplete and can't be completed, because then the whole resource has to be requested.
         var mayBeConfirmed = true
 
-        /// Returns header fields with the preconditions and the range to request added.
+        /// Returns the given header fields, with the preconditions and the range to request added.
         ///
         /// - Parameters:
         ///   - lower: The offset of the first byte.

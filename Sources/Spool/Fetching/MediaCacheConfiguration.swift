@@ -29,7 +29,7 @@ public struct MediaCacheConfiguration: Sendable {
     public var freshness = FreshnessPolicy.immutable
     /// The policy that decides which URLs identify the same resource.
     public var keyPolicy = CacheKeyPolicy.url
-    /// The size of requests, and the number of bytes that are fetched ahead of the player.
+    /// The sizes of requests, and the number of bytes that are fetched ahead of the player.
     public var readAhead = ReadAheadPolicy()
     /// The policy for retrying failed requests.
     public var retry = RetryPolicy()

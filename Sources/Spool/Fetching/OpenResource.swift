@@ -294,7 +294,7 @@ final class OpenResource: Sendable {
     /// Makes the next request omit its range, because the range may be the reason why the previous request failed.
     func omitRangeOnce() { state.withLock { $0.omitsRange = true } }
 
-    /// Returns whether to omit the range of a request. The next request contains its range again.
+    /// Returns whether to omit the range of a request. Later requests contain their ranges again.
     func takeRangeOmission() -> Bool {
         state.withLock { state in
             defer { state.omitsRange = false }

@@ -4,8 +4,8 @@ package import HTTPTypes
 package import SpoolStorage
 import Synchronization
 
-/// The final response from an origin if it does not contain media, such as a 404 with an error page. It is forwarded to
-/// the clients whose requests caused it.
+/// A final response without media from an origin, such as a 404 with an error page. It is forwarded to the clients
+/// whose requests caused it.
 package struct OriginResponse: CacheErrorDetail {
     /// The status.
     package var status: Int
@@ -99,8 +99,8 @@ extension OriginResponse {
     }
 }
 
-/// The body of an error response that is too long for ``OriginResponse``. One client may take it within ``patience``.
-/// After that, it is released, which closes the request.
+/// The body of an error response, if the body is too long for ``OriginResponse``. One client may take it within
+/// ``patience``. After that, it is released, which closes the request.
 private final class LongBody: Sendable {
     /// The time within which a client may take the body. It is short, because the client is already waiting for the
     /// error.

@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolStorage
 import Synchronization
 
-/// The variants of one resource: the responses of its origin to requests with different header fields.
+/// The variants of one resource: the responses from its origin to requests with different header fields.
 ///
 /// Under ``FreshnessPolicy/http``, an origin may send different bytes depending on the credentials (RFC 9111 §3.5) and
 /// on the fields that `Vary` lists (§4.1). The first stored variant has the resource's key. The keys of the other

@@ -161,7 +161,7 @@ struct Transfer {
         }
     }
 
-    /// Reads the start of the body if the headers do not show whether it is media. The bytes stay in the body.
+    /// Reads the start of the body if the headers do not show whether the body is media. The bytes stay in the body.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
         // The body of a live response may not start for a long time, but the headers are needed before. An error in XML

@@ -5,7 +5,7 @@ import Synchronization
 /// The state of one origin while a cache is open, for all of its resources. It contains the measured link, the
 /// connections, and the time before which preloads must not send requests.
 ///
-/// A wait for a connection ends when it is cancelled, or if no connection is returned for too long. Players are served
+/// A wait for a connection fails if it is cancelled, or if no connection is returned for too long. Players are served
 /// before preloads, and otherwise in the order of their requests.
 ///
 /// A long response without ranges occupies its connection until its reader closes, and an endless or slow response may

@@ -12,7 +12,7 @@ import SpoolScheduling
 ///
 /// This type is a plain value, which uses neither locks nor a clock.
 struct PreloadYielding: Sendable {
-    /// The time for which no player must have waited before preloads continue.
+    /// The time without waiting players after which preloads continue.
     static let quietTime = Duration.seconds(1)
     /// The maximum time for which a preload is held without interruption.
     static let waitLimit = Duration.seconds(10)
@@ -32,9 +32,9 @@ struct PreloadYielding: Sendable {
         enum Phase: Sendable {
             /// No relevant player waits. → held
             case free
-            /// The preload is held. → free, if no relevant player waits; allowed, at the time
+            /// The preload is held. → free, if no relevant player waits; allowed, at that time
             case held(until: Duration)
-            /// A player waits, but the preload continues. → free; held, at the time
+            /// A player waits, but the preload continues. → free; held, at that time
             case allowed(until: Duration)
 
             var permission: PreloadPermission {

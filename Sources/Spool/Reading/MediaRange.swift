@@ -18,7 +18,8 @@ extension MediaRange {
     /// Returns the start of the range, and its end unless the end depends on the length. Returns `nil` if the start
     /// depends on the length.
     ///
-    /// - Parameter offset: The offset of the last seek, from which the range is read instead.
+    /// - Parameter offset: The offset of the last seek, which replaces the start of the range; `nil` before the first
+    ///   seek.
     func bounds(from offset: Int64?) -> (start: Int64, end: Int64?)? {
         switch self {
         case .from(let start): (offset ?? start, nil)

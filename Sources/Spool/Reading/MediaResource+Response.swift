@@ -94,8 +94,8 @@ extension MediaResource {
 
     /// Returns a reader that uses the open version without a request to the origin.
     ///
-    /// Use it to read again from a response that was opened for a client. The client's directives have already decided
-    /// whether that response may be used, and the decision must not be repeated without them.
+    /// Use this reader to read again from a response that was opened for a client. The client's directives have already
+    /// decided whether that response may be used, and the decision must not be repeated without them.
     package func readerOfOpenVersion(_ range: MediaRange = .all) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: 256 << 10, use: .stale)
     }

@@ -45,8 +45,8 @@ public struct MediaSource: Sendable {
     /// The header fields that are known before the first request.
     let headerFields: HTTPFields
     let resolve: @Sendable (ResolutionReason) async throws -> ResolvedRequest
-    /// The time for which the source's origin may delay a response until the resource exists, as for a blocking reload
-    /// of HLS (RFC 8216bis §6.2.5.2).
+    /// The time for which the source's origin may delay a response until the resource exists, as for a blocking HLS
+    /// reload (RFC 8216bis §6.2.5.2).
     ///
     /// The value is `nil` if the origin never delays responses. A delayed response is not used to estimate the
     /// connection, and does not count as a connection while it is delayed.

@@ -168,7 +168,8 @@ extension Scheduler {
     /// Reopens a resource that is closing.
     func reopen() { feed { $0.machine.reopen() } }
 
-    /// Records the length, which a transfer's response contains or at which its body has ended.
+    /// Records the length of the resource: the length in the response to a transfer, or the offset at which the body
+    /// has ended.
     ///
     /// - Returns: The current version, or `nil` if the transfer is stale. `isPlausible` is `false`, without a change,
     ///   if bytes are stored beyond the length.

@@ -10,7 +10,7 @@ struct SystemState: Sendable, Hashable {
     var isInLowPowerMode = false
 }
 
-/// The current ``SystemState``, for all preloaders in the process.
+/// A monitor of the ``SystemState``, for all preloaders in the process.
 ///
 /// The monitor starts to watch the system when the first observer is added. In tests, the test reports the states
 /// instead.

@@ -35,8 +35,8 @@ package final class CookieJar: Sendable {
 
     private let cookies = Mutex<[Cookie]>([])
 
-    /// The maximum number of cookies, and the maximum size of their names, values, hosts and paths together, in bytes.
-    /// If a limit is exceeded, the oldest cookies are removed.
+    /// The maximum number of cookies, and the maximum total size of their names, values, hosts and paths, in bytes. If
+    /// a limit is exceeded, the oldest cookies are removed.
     private static let limit = (count: 50, bytes: 8 << 10)
 
     /// Creates a jar without cookies.

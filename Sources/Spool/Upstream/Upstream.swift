@@ -36,7 +36,8 @@ public struct UpstreamRequest: Sendable {
     public var body: UpstreamBody?
     /// The purpose of the request. The default is `playback`.
     ///
-    /// A transport can use it to select networks; see ``/SpoolHTTP/HTTPUpstream/Configuration/networkAccess(for:)``.
+    /// A transport can use the purpose to select networks; see
+    /// ``/SpoolHTTP/HTTPUpstream/Configuration/networkAccess(for:)``.
     public var purpose = Purpose.playback
     /// Whether redirects of `GET` and `HEAD` requests are followed. Otherwise, a redirect is returned as the response.
     package var followsRedirects = true
@@ -120,7 +121,7 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Reads chunks until they contain `length` bytes. The returned body starts with these chunks, and has to be
     /// iterated instead of this body.
     ///
-    /// - Returns: The start of the body, which is shorter than `length` if the whole body is.
+    /// - Returns: The start of the body, which is shorter than `length` if the whole body is shorter.
     func readingStart(ofLength length: Int) async throws -> (start: [UInt8], body: UpstreamBody) {
         var iterator = makeAsyncIterator()
         var (start, chunks): ([UInt8], [UpstreamChunk]) = ([], [])
