@@ -130,7 +130,7 @@ struct FailedRanges {
         return place
     }
 
-    /// Removes the place at which a transfer failed and returns it, or returns a new one.
+    /// Removes and returns the place that a failed transfer has retried. Returns a new place if there is none.
     ///
     /// - Parameters:
     ///   - position: The offset that the transfer has reached.

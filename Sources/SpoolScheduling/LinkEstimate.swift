@@ -1,4 +1,4 @@
-/// An estimate of the bandwidth to an origin and of its response time, from measurements.
+/// An estimate of the bandwidth to an origin and of the origin's response time, based on measurements.
 ///
 /// This type does not measure anything itself.
 package struct LinkEstimate: Sendable, Hashable {

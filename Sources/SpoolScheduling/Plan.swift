@@ -181,7 +181,7 @@ struct Plan: ~Copyable {
 
     // MARK: Readers
 
-    /// Finds requests for the readers in the queue, in order, until no more transfer may start.
+    /// Finds requests for the readers in the queue, in order, until no more transfers may start.
     private mutating func serveQueue(_ actions: inout [Action]) {
         guard !isClosing else { return }
         for line in ReaderQueue.Line.allCases {
@@ -199,7 +199,7 @@ struct Plan: ~Copyable {
 
     /// Requests the first missing bytes that the reader needs, and the bytes after a transfer that is about to end.
     ///
-    /// - Returns: `false` if no more transfer may start, and none can be cancelled for it.
+    /// - Returns: `false` if no more transfers may start, and no transfer can be cancelled for the reader.
     private mutating func serve(_ id: ReaderID, _ actions: inout [Action]) -> Bool {
         guard let reader = readers[id] else { return true }
         guard reader.mayUseStored else { return validate(for: id, reader, &actions) }

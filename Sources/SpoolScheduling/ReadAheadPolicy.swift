@@ -15,7 +15,7 @@ import ByteRanges
 public struct ReadAheadPolicy: Sendable, Hashable {
     /// The size of the first request at an offset, in bytes. The default is 1 MiB.
     public var initialRequestSize: Int64 = 1 << 20
-    /// The size of the largest request, in bytes. Each follow-up request is twice as large as the previous one, up to
+    /// The maximum size of a request, in bytes. Each follow-up request is twice as large as the previous one, up to
     /// this size. The default is 16 MiB.
     public var maximumRequestSize: Int64 = 16 << 20
     /// The read-ahead window, in bytes: the maximum number of bytes after a player's position that are fetched before

@@ -1,6 +1,6 @@
 /// The readers of one open resource, and the indexes by which the planner finds them.
 ///
-/// The table does not make decisions, and does not depend on the transfers. Each change of a reader also changes the
+/// The table does not make decisions, and does not depend on the transfers. Each change to a reader also changes the
 /// indexes, so that these invariants always hold:
 /// - A reader's demand is in the index of its priority.
 /// - A reader that waits and may use stored bytes is in the list of waiting readers, at its position.

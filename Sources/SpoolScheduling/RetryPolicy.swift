@@ -6,10 +6,10 @@ public struct RetryPolicy: Sendable, Hashable {
     public var maximumRetryCount: Int = 5
     /// The first delay. Each following delay is twice as long. The default is 200 ms.
     public var initialDelay: Duration = .milliseconds(200)
-    /// The longest delay between attempts, unless the origin requests a longer one. The default is 8 seconds.
+    /// The maximum delay between attempts, unless the origin requests a longer delay. The default is 8 seconds.
     public var maximumDelay: Duration = .seconds(8)
-    /// The longest time for which a player waits for the bytes at its position, after the first failure. The default
-    /// is 30 seconds.
+    /// The maximum time for which a player waits for the bytes at its position, after the first failure. The default is
+    /// 30 seconds.
     ///
     /// If the next attempt would be later, as with a longer `Retry-After` (RFC 9110 §10.2.3), the player receives the
     /// error immediately.

@@ -10,7 +10,7 @@ import ByteRanges
 /// - The two sets differ at times. A byte enters this set in the step that counts it, wakes its readers and ends the
 ///   retries of its range. It leaves this set when its eviction starts, so that no reader reads it in the meantime.
 /// - A step of the planner has to see a consistent state. The set of the version changes on other threads, and is the
-///   union of the sets of a file and of the memory. Each step would therefore need a copy.
+///   union of a set for the file and a set for memory. Each step would therefore need a copy.
 ///
 /// The cost was measured for one stored piece, with 16 to 20,000 ranges in the file and up to 256 in memory. On x86-64,
 /// inserting the piece into two sets takes 0.2 to 0.4 µs, and inserting it into a copy takes as long. If the copy still

@@ -44,7 +44,7 @@ struct TransferTable {
 
     var liveCount: Int { transfers.values.count(where: \.isLive) }
 
-    /// Returns the lowest position of the transfers of a whole body, except `id`.
+    /// Returns the lowest position of all transfers of a whole body other than `id`.
     func firstSequentialPosition(except id: TransferID) -> Int64? {
         transfers.filter { $0.key != id && $0.value.isSequential && $0.value.isLive }.values.map(\.position).min()
     }
