@@ -212,7 +212,7 @@ private struct SharedUse {
                 try Task.checkCancellation()
                 continue
             }
-            // The response was received in the meantime.
+            // If the version has changed in the meantime, the decision is made again.
             if resource.generation !== current { continue }
             // A response that may belong to another version would end the transfers that other requests need. A
             // response that is not stored is for a single request.
@@ -222,7 +222,7 @@ private struct SharedUse {
                 try turn?.take(question)
                 return .ask(question)
             }
-            // Another request has taken the turn since the check above.
+            // If another request has taken the turn since the check above, this request waits for it.
             if maySendRequest, isFree, mayWait, resource.turns.isTaken { continue }
             return stored.map { .version($0, $1) } ?? .nothing
         }

@@ -140,7 +140,7 @@ struct BackgroundExchange: Sendable {
 
     // MARK: - Missing ranges
 
-    /// Returns the chunks of a resource to request.
+    /// Returns the chunks to request for a resource.
     ///
     /// - Parameter known: The chunks that are being fetched.
     /// - Throws: `CacheError` with the reason why the resource can't be handed over.

@@ -18,7 +18,7 @@ extension CacheContext {
     /// Removes the version that is stored under a key, its variants, and their parts. If the version is not pinned, its
     /// pinned parts stay.
     ///
-    /// - Returns: Whether any of them was stored.
+    /// - Returns: Whether anything was stored.
     func remove(_ key: CacheKey) async throws -> Bool {
         let store = try await opening.directory()
         var wasStored = false

@@ -78,6 +78,6 @@ extension StoredFreshness {
 }
 
 private func encodedText(_ value: some Encodable) -> String {
-    // Strings, numbers and booleans always encode.
+    // Strings, numbers and Booleans can always be encoded.
     (try? JSONEncoder().encode(value)).map { String(decoding: $0, as: UTF8.self) } ?? ""
 }

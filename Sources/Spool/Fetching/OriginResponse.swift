@@ -7,7 +7,7 @@ import Synchronization
 /// A final response without media from an origin, such as a 404 with an error page. It is forwarded to the clients
 /// whose requests caused it.
 package struct OriginResponse: CacheErrorDetail {
-    /// The status.
+    /// The status code.
     package var status: Int
     /// The end-to-end fields, without `Set-Cookie`, because all clients that wait for the same bytes receive them.
     package var fields: HTTPFields
@@ -75,7 +75,7 @@ extension OriginResponse {
         let time = isRedirect ? redirectTime : limit.time
         await withTaskGroup(of: Void.self) { group in
             group.addTask { await body.receive(response.body) }
-            group.addTask { try? await clock.networkSleep(time) }  // Cancelled when the body has ended.
+            group.addTask { try? await clock.networkSleep(time) }  // This is cancelled when the body has ended.
             await group.next()
             group.cancelAll()
         }

@@ -353,7 +353,7 @@ struct Transfer {
                 if let sample = meter.rest() {
                     scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
                 }
-                // Reading the end of the body returns the connection.
+                // Reading the end of the body returns the connection to the transport.
                 _ = try? await body.next()  // Even if this call fails, all bytes were received.
                 return .ended
             }

@@ -122,7 +122,7 @@ package struct OriginRequestRecord: Sendable {
     /// The outcome of a request.
     package enum Outcome: String, Sendable { case running, complete, cancelled, failed }
 
-    /// A number that increases with each request of the cache.
+    /// A number that increases with each request from the cache.
     package var id: Int
     package var key: CacheKey
     /// The scheme, host and path of the URL.

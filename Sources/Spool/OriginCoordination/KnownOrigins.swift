@@ -14,7 +14,7 @@ struct KnownOrigins: Sendable {
 
     /// The maximum number of origins that are remembered.
     static let limit = 1024
-    /// The maximum number of recorded origins that one origin needs.
+    /// The maximum number of needed origins that are recorded for one origin.
     private static let neededLimit = 64
     private var entries: [String: Entry] = [:]
     private var useCount: UInt64 = 0

@@ -198,7 +198,7 @@ public struct PreloadState: Sendable {
         public var isFinal: Bool { name != .waiting && name != .running }
     }
 
-    /// The phase.
+    /// The current phase.
     public internal(set) var phase = Phase.waiting
     /// The number of stored bytes of the part to preload.
     public internal(set) var storedByteCount: Int64 = 0

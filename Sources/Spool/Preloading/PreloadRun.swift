@@ -5,7 +5,7 @@ import SpoolStorage
 final class PreloadRun {
     /// The number of bytes in a chunk. Chunks are slices, whose bytes stay in their file.
     private static let chunkSize = 1 << 20
-    /// The maximum number of versions that are tried.
+    /// The maximum number of attempts to preload and store the bytes.
     private static let attempts = 3
 
     private let media: MediaResource

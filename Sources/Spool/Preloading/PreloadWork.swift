@@ -9,7 +9,7 @@ final class PreloadWork: Sendable {
         case asked
         /// A background session fetches the bytes of downloads.
         case handedOver
-        /// The system is saving data or power.
+        /// The state of the network or the power mode does not satisfy the conditions.
         case system
     }
 

@@ -26,7 +26,7 @@ final class Scheduler: Sendable {
 
     struct State: ~Copyable {
         var machine: Planner
-        /// The current version, whose bytes the machine plans.
+        /// The current version, for whose bytes the machine plans requests.
         var lease: Lease?
         /// Whether a response has just started the current version, and its freshness is not recorded yet.
         var isJustReceived = false

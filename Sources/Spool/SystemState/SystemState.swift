@@ -58,7 +58,7 @@ final class SystemStateMonitor: Sendable {
         return Observation(self, id)
     }
 
-    /// Changes the state.
+    /// Changes the state. Calls all observers if the state is then different.
     func report(_ change: (inout SystemState) -> Void) {
         let observers = state.withLock { state in
             let previous = state.current

@@ -11,7 +11,7 @@ struct StartRanges: Sendable {
         /// Fetch `part` and pass it to ``take(_:)``. A player needs all of `within` in any case, so this range may be
         /// fetched at the same time.
         case read(part: Range<Int64>, within: Range<Int64>)
-        /// These bytes are needed.
+        /// The search has ended. The plan contains the needed bytes.
         case found(StartPlan)
     }
 
