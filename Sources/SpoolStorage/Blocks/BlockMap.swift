@@ -3,10 +3,10 @@ import ByteRanges
 /// The state of a version's media file: the received bytes, the verified bytes among them, and the changes that are not
 /// in the catalog yet.
 ///
-/// It makes the decisions for ``MediaFile``, but does not perform I/O or take locks. The bytes in ``storedRanges`` were
-/// received by this process or an earlier one. The bytes in ``trusted`` were received by this process, or this process
-/// has checked them against their checksums. Only trusted bytes are served. Checksums from earlier processes are loaded
-/// only when their blocks are read; see ``needsSeals(for:)``.
+/// The type makes the decisions for ``MediaFile``, but does not perform I/O or take locks. The bytes in
+/// ``storedRanges`` were received by this process or an earlier one. The bytes in ``trusted`` were received by this
+/// process, or this process has checked them against their checksums. Only trusted bytes are served. Checksums from
+/// earlier processes are loaded only when their blocks are read; see ``needsSeals(for:)``.
 ///
 /// Invariants: trusted bytes are a subset of the received bytes, and the received bytes of a block are a prefix of it.
 /// Each received range therefore starts at the start of a block.
@@ -19,15 +19,15 @@ struct BlockMap: Sendable {
     private(set) var trusted = ByteRangeSet()
     /// Bytes that were trusted and must be checked again.
     private var expired = ByteRangeSet()
-    /// The number of times that bytes were removed. If it changes during a read, the bytes that were read may be zeros,
-    /// because their space was freed.
+    /// The number of times that bytes were removed or stopped being trusted. If the number changes during a read, the
+    /// bytes that were read may be zeros, because their space was freed.
     private(set) var removals: UInt64 = 0
 
     /// Whether blocks are encrypted, in which case every read needs their checksums, not only the first read.
     let keepsSeals: Bool
     /// Checksums that every read needs but that may not be in the catalog yet, because this process created them.
     private var made: [Int64: BlockRecord] = [:]
-    /// The blocks whose checksums ``takeChanges()`` returned last, if blocks are encrypted.
+    /// The indices of the blocks whose checksums ``takeChanges()`` returned last, if blocks are encrypted.
     private var taken: [Int64] = []
     /// Checksums that are already in the catalog. If blocks are unencrypted, a checksum is removed once it has been
     /// used.
@@ -42,7 +42,7 @@ struct BlockMap: Sendable {
     private(set) var recorded: ByteRangeSet
     /// Checksums that have not been taken yet, in the order in which they were created.
     private var fresh: [BlockRecord] = []
-    /// Recorded blocks that are now missing, and whose removal has not been taken yet. They are written before
+    /// Recorded blocks that are now missing, and whose removal has not been taken yet. Removals are written before
     /// ``fresh``.
     private var removed = ByteRangeSet()
     /// Whether all ranges must be recorded again.
@@ -193,8 +193,8 @@ struct BlockMap: Sendable {
         trusted.missingRanges(in: range).allSatisfy { expired.contains($0) }
     }
 
-    /// Records that the bytes on disk differ from the received ones. They still count as received, so that the next
-    /// read detects the damage.
+    /// Records that the bytes on disk differ from the received ones. The bytes still count as received, so that the
+    /// next read detects the damage.
     ///
     /// - Returns: `false` if bytes have been removed since the read was planned.
     mutating func distrust(_ range: Range<Int64>, after reading: Reading) -> Bool {
@@ -213,7 +213,8 @@ struct BlockMap: Sendable {
     /// its received bytes.
     ///
     /// - Throws: ``CacheError`` if the range is beyond the length or the maximum offset; ``MissingBytes`` if it starts
-    ///   beyond the received bytes of its block. In that case, the error contains the missing bytes before the range.
+    ///   beyond the received bytes of its block. In the second case, the error contains the missing range before
+    ///   `range`.
     func planWriting(_ range: Range<Int64>) throws -> [Range<Int64>] {
         guard Block.isAddressable(range), range.upperBound <= length ?? .max else {
             let end = length.map { "the length \($0)" } ?? "the largest offset"
@@ -246,7 +247,8 @@ struct BlockMap: Sendable {
 
     /// Sets the length of the whole resource.
     ///
-    /// - Returns: `false`, without a change, if more bytes were received or another length is known.
+    /// - Returns: `false`, without a change, if bytes beyond `length` were received or a different length is already
+    ///   set.
     mutating func setLength(_ length: Int64) -> Bool {
         guard length >= storedRanges.bounds?.upperBound ?? 0, self.length ?? length == length else { return false }
         self.length = length
@@ -261,8 +263,8 @@ struct BlockMap: Sendable {
     func evictable(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
         var going = ByteRangeSet()
         for piece in storedRanges.intersection(range) {
-            // A block is removed completely or not at all: the first one starts in the piece, and no received byte
-            // follows the last one.
+            // A block is removed completely or not at all. The first block therefore starts in the piece, and no
+            // received byte follows the last block.
             let start = Block.roundUp(piece.lowerBound)
             let end = storedRanges.contains(piece.upperBound) ? Block.roundDown(piece.upperBound) : piece.upperBound
             if start < end { going.insert(start..<end) }
@@ -298,9 +300,9 @@ struct BlockMap: Sendable {
         checkInvariants()
     }
 
-    /// Removes all blocks, because there is no file.
+    /// Removes all blocks of a file that no longer exists.
     ///
-    /// - Returns: The bytes that had been received.
+    /// - Returns: The ranges that had been received.
     mutating func invalidateAll() -> [Range<Int64>] {
         let gone = Array(storedRanges)
         if let bounds = storedRanges.bounds { invalidate(bounds) }
@@ -333,7 +335,7 @@ struct BlockMap: Sendable {
     /// Returns the changes that are not in the catalog yet, each change once; `nil` if there are none.
     mutating func takeChanges() -> BlockChanges? {
         guard hasChanges else { return nil }
-        // The changes that were returned before have been written, or were restored.
+        // The changes from the previous call have been written or restored.
         let open = Set(fresh.map(\.index))
         for index in taken where !open.contains(index) {
             if let record = made.removeValue(forKey: index) { keep(record) }
@@ -382,7 +384,7 @@ struct BlockChanges: Sendable {
     /// The bytes that are recorded after the changes.
     var after: ByteRangeSet
 
-    /// Creates changes.
+    /// Creates a set of changes.
     init(removed: ByteRangeSet, sealed: [BlockRecord], before: ByteRangeSet, after: ByteRangeSet) {
         self.removed = removed
         self.sealed = sealed

@@ -2,7 +2,7 @@ import ByteRanges
 import Synchronization
 
 /// A type that frees the disk space of blocks. The caller holds the lock of the media file's writer, because a missing
-/// range must not be freed while bytes are written to it.
+/// range must not be freed while bytes are being written to it.
 struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
     /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until the space is
@@ -18,7 +18,7 @@ struct BlockReclaimer: Sendable {
         /// The evicted bytes, as one range for each run of adjacent blocks.
         var ranges: [Range<Int64>] = []
         /// The reason why the disk did not free all of the space. The blocks that it failed to free are still removed
-        /// from the map, and their space stays claimed until the file is removed. All other blocks stay.
+        /// from the map, and their space stays claimed until it is freed. The remaining blocks are not evicted.
         var failure: CacheError?
 
         /// The number of evicted bytes.
@@ -106,7 +106,7 @@ struct BlockReclaimer: Sendable {
         do {
             guard try freeUnclaimed() else { return false }
         } catch {
-            return false  // The first failure is reported.
+            return false  // The caller reports the first failure.
         }
         blocks.recordAllFreed()
         failure = nil
@@ -155,7 +155,7 @@ struct BlockReclaimer: Sendable {
         }
     }
 
-    /// Frees the disk space of whole blocks that have no stored bytes, which remain after an unclean shutdown.
+    /// Frees the disk space that whole blocks without stored bytes still occupy, for example after an unclean shutdown.
     ///
     /// - Returns: `false` if the file no longer exists, or if readers of a closed cache use it.
     /// - Throws: ``CacheError`` if the disk can't free the space.

@@ -2,11 +2,12 @@ import ByteRanges
 package import Foundation
 
 extension ByteRangeSet {
-    /// Returns the space at the ends of stored ranges that no bytes use, because a volume allocates whole blocks.
+    /// Returns the number of unused bytes that the volume allocates after the ends of stored ranges, because it
+    /// allocates whole blocks.
     ///
     /// Stored ranges start at the start of a block, so only their ends can lie inside a block of the volume.
     ///
-    /// - Parameter blockSize: The unit of the volume in bytes, of which ``Block/size`` is a multiple.
+    /// - Parameter blockSize: The volume's allocation unit, in bytes. It must divide ``Block/size``.
     func padding(to blockSize: Int64) -> Int64 {
         reduce(0) { sum, range in sum + (blockSize - range.upperBound % blockSize) % blockSize }
     }
@@ -14,7 +15,8 @@ extension ByteRangeSet {
 
 /// The catalog's record of a block: the number of its stored bytes, and their checksum.
 struct BlockRecord: Hashable, Sendable {
-    // In this order, a record occupies 40 bytes. Long media needs tens of thousands of records in memory.
+    // With the properties in this order, a record occupies 40 bytes. Long media needs tens of thousands of records in
+    // memory.
     /// The checksum of the stored bytes.
     var seal: BlockSeal
     /// The number of bytes from the block's start that the checksum covers, from 1 to 65536.
@@ -97,8 +99,8 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
 
 /// The error that a read throws if its bytes are not stored, or no longer stored. The bytes have to be fetched again.
 package struct MissingBytes: Error, CustomStringConvertible {
-    /// The blocks that this call found torn, flipped, moved, cut off or unreadable on disk, in ascending order. The
-    /// array is empty if the bytes are merely not stored, or were evicted meanwhile.
+    /// The blocks that the failed call found torn, corrupted, moved, truncated or unreadable on disk, in ascending
+    /// order. The array is empty if the bytes are merely not stored, or were evicted meanwhile.
     package var invalidated: [Range<Int64>]
     /// The requested range if bytes were damaged, otherwise its first missing range.
     package var range: Range<Int64>

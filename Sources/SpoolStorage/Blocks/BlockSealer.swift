@@ -126,7 +126,8 @@ struct BlockSealer: Sendable {
 }
 
 extension BlockSeal {
-    /// Compares all bytes, even after a difference, so that the duration reveals nothing.
+    /// Returns whether both checksums are equal. All bytes are compared, even after a difference, so that the duration
+    /// reveals nothing.
     fileprivate func isEqualInConstantTime(to other: BlockSeal) -> Bool {
         withUnsafeBytes { left in
             other.withUnsafeBytes { right in zip(left, right).reduce(UInt8(0)) { $0 | ($1.0 ^ $1.1) } == 0 }

@@ -13,7 +13,7 @@ extension MediaFile {
         let available = min(trusted.upperBound - offset, Int64(buffer.count))
         let part = UnsafeMutableRawBufferPointer(rebasing: buffer.prefix(Int(available)))
         guard let count = open.file.readWithoutBlocking(into: part, at: offset) else { return nil }
-        // Evicted bytes are zeros. They are removed from the map before their space is freed.
+        // Evicted bytes are read as zeros. They are removed from the map before their space is freed.
         return blocks.isUnchanged(since: removals) ? count : nil
     }
 
@@ -39,7 +39,7 @@ extension MediaFile {
         sendableNow != nil && readWithoutBlocking(range.lowerBound, into: buffer) == buffer.count
     }
 
-    /// The file, if it is open with a descriptor and contains the bytes as they are sent.
+    /// The file, if it is open with a descriptor and its bytes can be sent without decryption.
     private var sendableNow: OpenFile? {
         guard !isEncrypted, let open = file.openNow, open.file.fileDescriptor != nil else { return nil }
         return open
@@ -70,7 +70,7 @@ extension MediaFile {
     ///   - range: The bytes to read. All of them must be stored.
     ///   - buffer: A buffer with space for the range.
     /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted meanwhile, is damaged, or can't be
-    ///   read. In the last case, the error has a cause. In the last two cases, it names the discarded blocks.
+    ///   read. In the last case, the error contains its cause. In the last two cases, it contains the discarded blocks.
     ///   ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
     func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard !range.isEmpty else { return }
@@ -93,8 +93,8 @@ extension MediaFile {
         }
     }
 
-    /// Reads while another process has the directory open and may evict, remove or fill blocks. After each read, each
-    /// block is checked in memory.
+    /// Reads bytes while another process has the directory open and may evict, remove or fill blocks. Each block is
+    /// read into memory and checked there.
     private func readShared(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         _ = try blocks.withMap { map in try map.planReading(range) }
         var bytes = [UInt8](repeating: 0, count: Int(Block.size))

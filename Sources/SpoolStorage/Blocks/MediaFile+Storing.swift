@@ -9,11 +9,11 @@ extension MediaFile {
     ///
     /// - Parameters:
     ///   - bytes: The bytes, which may belong to any number of blocks.
-    ///   - offset: The offset of the first byte. It is inside stored bytes, at the end of the stored part of its block,
-    ///     or at the start of a block.
+    ///   - offset: The offset of the first byte. It must be inside stored bytes, at the end of the stored part of its
+    ///     block, or at the start of a block.
     /// - Throws: ``CacheError`` if the disk rejects the bytes, or if the range is beyond the length. ``MissingBytes``
     ///   if bytes of the block before `offset` are missing, or if bytes that an earlier process stored can't be read or
-    ///   are damaged. In these cases, the block is discarded and must be fetched from its start.
+    ///   are damaged. A damaged or unreadable block is discarded and must be fetched from its start.
     func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         var space = Int64.max
         _ = try store(bytes, at: offset, space: &space)
@@ -119,7 +119,7 @@ extension MediaFile {
             return try sealer.seal(bytes, index: index)
         }
         // The bytes are appended in place: outside the dictionary, the buffer has only one owner and is not copied. If
-        // the block starts here, its earlier bytes were evicted.
+        // the new bytes begin the block, its earlier bytes were evicted.
         var tail = writer.tails.removeValue(forKey: index) ?? []
         if part.lowerBound == Block.start(of: index) { tail.removeAll(keepingCapacity: true) }
         tail.reserveCapacity(Int(Block.size))

@@ -13,8 +13,8 @@ import Synchronization
 /// do not wait for other operations. Storing and evicting exclude each other, so that space is not freed right after
 /// bytes were written to it.
 final class MediaFile: Sendable {
-    /// The state that storing and evicting share. Its lock is held during the file operations of both, which do not
-    /// make callbacks. The map's lock is taken while this lock is held, and the space account's lock while the map's
+    /// The state that storing and evicting share. The writer's lock is held during these file operations, which do not
+    /// make callbacks. The map's lock is taken while the writer's lock is held, and the ledger's lock while the map's
     /// lock is held.
     struct Writer: Sendable {
         /// The stored bytes of each block that a transfer is filling, at most 64 KiB for each transfer. They are
@@ -52,7 +52,7 @@ final class MediaFile: Sendable {
     ///     they are first read.
     ///   - isRecordStale: Whether the catalog contains the blocks, but not their ranges.
     ///   - length: The whole resource's length; `nil` if it is unknown.
-    ///   - isShared: Whether another process may change the file meanwhile. If so, the file is only read.
+    ///   - isShared: Whether another process may change the file. If so, this object only reads the file.
     ///   - elapsed: A function that returns the monotonic time, which determines when blocks are checked again.
     ///   - storedSeals: A function that reads the catalog's records of blocks.
     ///   - releaseClaim: A function that is called with the number of bytes that are no longer stored. It must neither
@@ -177,7 +177,7 @@ final class MediaFile: Sendable {
     /// Records that the catalog contains the blocks, but not their ranges. The next changes include the ranges.
     func recordRangesUnrecorded() { blocks.withMap { $0.recordRangesUnrecorded() } }
 
-    /// Takes back changes that could not be written, for the next attempt.
+    /// Restores changes that could not be written, so that they are included in the next attempt.
     func restore(_ changes: BlockChanges) { blocks.withMap { $0.restore(changes) } }
 
     /// Ends the transfer that has stored bytes up to `offset`. The stored part of its last block gets a checksum for

@@ -19,7 +19,7 @@ final class StoredBlocks: Sendable {
         var unfreed: Int64 = 0
         /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
         var filling: [Int64: FillingBlock] = [:]
-        /// The number of the file's opening during which blocks were last checked.
+        /// The ``OpenFile/number`` of the open file whose blocks were last checked.
         var checkedIn: UInt64 = 0
         /// The elapsed time after which blocks are checked again.
         var checkAgainAt = Duration.zero
@@ -35,8 +35,8 @@ final class StoredBlocks: Sendable {
 
     let file: PooledFile
     private let state: ClassedMutex<State>
-    /// Whether blocks have to be checked again. Blocks in memory can't change, and encrypted blocks are checked by each
-    /// read.
+    /// Whether blocks have to be checked again after they were trusted. Blocks in memory can't change, and encrypted
+    /// blocks are checked by each read.
     private let trustEnds: Bool
     private let elapsed: @Sendable () -> Duration
     /// A function that reads the catalog's records of the blocks with the given indices. It blocks the calling thread.
@@ -82,7 +82,7 @@ final class StoredBlocks: Sendable {
         try state.withLock { state throws(Failure) in try body(&state.map, &state.filling) }
     }
 
-    /// Adds bytes that were written to the file to the map.
+    /// Records in the map that bytes were written to the file.
     ///
     /// - Parameters:
     ///   - stored: The number of stored bytes that precede the range in its first block.
@@ -115,14 +115,14 @@ final class StoredBlocks: Sendable {
     /// - Returns: The discarded blocks.
     func invalidateAll() -> [Range<Int64>] { withMap { $0.invalidateAll() }.map(Self.wholeBlocks) }
 
-    /// Returns the checked bytes from `offset`, and the number of removals so far; `nil` if the byte at `offset` has
-    /// not been checked.
+    /// Returns the range of checked bytes that starts at `offset`, and the number of removals so far; `nil` if the byte
+    /// at `offset` has not been checked.
     func trusted(at offset: Int64) -> (range: Range<Int64>, removals: UInt64)? {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
-    /// Returns the same as ``trusted(at:)``, but only if the bytes were checked while this file was open, and not more
-    /// than ``trustTime`` ago.
+    /// Returns the same as ``trusted(at:)``, but only if the bytes were checked since the file was opened as `open`,
+    /// and not more than ``trustTime`` ago.
     func trusted(at offset: Int64, in open: OpenFile) -> (range: Range<Int64>, removals: UInt64)? {
         let now = trustEnds ? elapsed() : .zero
         return state.withLock { state in
@@ -238,8 +238,8 @@ final class StoredBlocks: Sendable {
         return open
     }
 
-    /// Returns the open file if it still reaches the end of `range`. Otherwise, discards the missing end, because a
-    /// sender that does not examine the bytes would wait for it.
+    /// Returns the open file if it still reaches the end of `range`. Otherwise, discards the missing end and throws an
+    /// error, because a sender that does not examine the bytes would wait for the end.
     func openFile(holding range: Range<Int64>) throws -> OpenFile {
         let open = try openFile(for: range)
         let size = try open.file.size()
