@@ -94,7 +94,8 @@ extension Catalog {
         }
     }
 
-    /// Returns whether a version with this identifier is recorded. Every other media file is an orphan.
+    /// Returns whether a version with this identifier is recorded. A media file whose identifier is not recorded is an
+    /// orphan.
     func contains(_ identifier: GenerationIdentifier) throws -> Bool {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: "SELECT 1 FROM generation WHERE identifier = ?")
@@ -122,10 +123,10 @@ extension Catalog {
         FROM resource LEFT JOIN generation ON generation.resource = resource.id
         """
 
-    /// Returns the record in a row; `nil` if its key is not text, so that no query finds it. ``repairRows()`` removes
-    /// such a row.
+    /// Returns the record in a row; `nil` if the row's key is not text, in which case no query finds it.
+    /// ``repairRows()`` removes such a row.
     func resource(_ row: Row, _ db: Database) throws -> ResourceRecord? {
-        guard let name = try? row.text(0) else { return nil }  // The key is not text.
+        guard let name = try? row.text(0) else { return nil }  // Fails if the key is not text.
         do {
             return try resource(row, named: name, db)
         } catch is CatalogCipher.UnreadableValue {
@@ -139,7 +140,7 @@ extension Catalog {
     }
 
     private func resource(_ row: Row, named name: String, _ db: Database) throws -> ResourceRecord {
-        let presentation = (try? row.text(15)) ?? nil  // The row of the presentation is damaged, not this one.
+        let presentation = (try? row.text(15)) ?? nil  // Fails if the presentation's row is damaged.
         var record = ResourceRecord(
             key: cipher.key(of: name), url: try cipher.open(row, 1, .url, of: name) ?? Self.unreadable,
             contentType: try cipher.open(row, 2, .contentType, of: name), isPinned: row.isSet(3),
@@ -167,7 +168,7 @@ extension Catalog {
         return record
     }
 
-    /// The URL of a record that another program has changed.
+    /// The text that replaces the URL of a record if another program has changed it.
     static let unreadable = "(a record that can't be read)"
 
     /// Returns a row's URL; `nil` if another program has changed it.
@@ -196,7 +197,7 @@ extension Catalog {
 /// Reads cells whose damage does not invalidate the row.
 extension Row {
     /// Returns the integer in a cell; `nil` if the cell contains anything else.
-    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // The cell has another type.
+    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // Fails if the cell has another type.
 
     /// Returns the number of bytes in a cell; 0 if the cell contains anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
@@ -211,8 +212,8 @@ extension Row {
     /// Returns the stored ranges in a cell; `nil` if the value is invalid, in which case they are computed from the
     /// blocks.
     func storedRanges(_ index: Int) -> ByteRangeSet? {
-        guard let encoded = try? data(index),  // The cell has another type.
-            let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // It can't be decoded.
+        guard let encoded = try? data(index),  // Fails if the cell has another type.
+            let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // Fails if the bytes are invalid.
             storedRanges.bounds?.upperBound ?? 0 <= Block.offsetLimit
         else { return nil }
         return storedRanges
@@ -222,15 +223,15 @@ extension Row {
 // MARK: - Repair
 
 extension Catalog {
-    /// The rows that ``repairRows()`` has removed, and the bytes that they claimed.
+    /// The number of rows that ``repairRows()`` has removed, and of the bytes that they claimed.
     struct RemovedRows: Hashable, Sendable {
         var count = 0
         var storedBytes: Int64 = 0
         var rowBytes: Int64 = 0
     }
 
-    /// Removes rows that can't be found by any key, because their key or their owner is damaged. Their media files then
-    /// have no record, so a search for orphans is scheduled.
+    /// Removes rows that can't be found by any key, because their key or their owner is damaged. The media files of
+    /// these rows then have no record, so a search for orphans is scheduled.
     func repairRows() throws -> RemovedRows {
         try write { db in
             let before = (Self.byteCount(try db.number("storedBytes")), Self.byteCount(try db.number("rowBytes")))

@@ -17,9 +17,9 @@ import Synchronization
 final class Catalog: Sendable {
     /// The database's path.
     let path: String
-    /// The path to which a damaged catalog was moved during this opening; `nil` if none was damaged.
+    /// The path to which a damaged catalog was moved when this catalog was opened; `nil` if none was damaged.
     let setAside: String?
-    /// Whether the catalog was created during this opening. If so, no record names the files of a previous catalog.
+    /// Whether the catalog was created when it was opened. If so, no record names the files of a previous catalog.
     let isNew: Bool
     private let database: any DatabaseWriter
     /// The file system in which damage is marked; `nil` for a read-only catalog.
@@ -30,7 +30,7 @@ final class Catalog: Sendable {
     private let unlocked: CacheSecret?
     /// Whether the catalog was closed. SQLite crashes if a closed connection is used.
     private let isClosed = Atomic(false)
-    /// The time that a write waits for another program.
+    /// The waits for a lock that another program holds.
     private let busyWait: BusyWait
     /// The unit in bytes in which the volume allocates space to media files; 0 if it is unknown.
     let volumeBlockSize = Atomic<Int64>(0)
@@ -40,8 +40,8 @@ final class Catalog: Sendable {
     /// Opens a catalog for reading and writing, or creates it. The lock of the cache directory allows only one process
     /// at a time.
     ///
-    /// A damaged catalog is renamed to `catalog-damaged-<time>.sqlite`, together with its other files, and an empty one
-    /// is created. See ``setAside``.
+    /// A damaged catalog is renamed to `catalog-damaged-<time>.sqlite`, together with its other files, and an empty
+    /// catalog is created. See ``setAside``.
     ///
     /// - Parameter key: The key of an encrypted cache. A new catalog is encrypted with it.
     /// - Throws: ``CacheError``, without changing the catalog: `catalogTooNew` if a newer version of Spool wrote it,
@@ -222,8 +222,8 @@ final class Catalog: Sendable {
     /// The block format for new versions.
     var format: BlockFormat { unlocked?.format ?? .plain }
 
-    /// Returns a number that records the order of use. It is the date or, in an encrypted cache, which does not reveal
-    /// dates, the next number.
+    /// Returns a number that records the order of use. The number is the date. In an encrypted cache, which must not
+    /// reveal dates, it is the next number in a sequence.
     func ordinal(at date: Date, _ db: Database) throws -> Int64 {
         guard !cipher.isPlain else { return date.microseconds }
         return try lastOrdinal.withLock { last in
@@ -313,7 +313,7 @@ final class Catalog: Sendable {
         do {
             return try body()
         } catch let error as CacheError where error.code == .catalogDamaged {
-            // Without the mark, the next opening finds the damage itself.
+            // If the mark can't be created, the damage is detected again when the catalog is next opened.
             _ = try? marks?.openFile(path + Self.damageMark, .create)
             throw error
         }
@@ -377,7 +377,8 @@ final class Catalog: Sendable {
 
     /// Runs a database operation, and rethrows its errors as ``CacheError``.
     ///
-    /// The file counts as damaged only if SQLite itself reports it. A row that can't be read counts as missing instead.
+    /// The file counts as damaged only if SQLite itself reports damage. A row that can't be read counts as missing
+    /// instead.
     static func translating<R>(_ path: String, _ body: () throws -> R) throws -> R {
         do {
             return try body()

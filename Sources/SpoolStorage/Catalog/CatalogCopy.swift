@@ -115,7 +115,7 @@ final class CatalogCopy: Sendable {
     func finish(_ fileSystem: any FileSystem) throws {
         let (resources, downloads) = (try sealedResources(), try sealedDownloads())
         try write { db in
-            // These versions can't be read.
+            // Versions that were not moved can't be read.
             try db.execute(sql: "DELETE FROM generation WHERE format = \(Self.notMoved)")
             try replaceDownloads(downloads, db)
             try renameVariants(db)

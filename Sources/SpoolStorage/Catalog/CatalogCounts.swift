@@ -3,8 +3,8 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// The byte counts of single versions. If another program has changed a count, it is recomputed from the stored blocks
-/// and texts, and corrected. This type is a value that operates on a catalog.
+/// The byte counts of individual versions. If another program has changed a count, the correct count is computed from
+/// the stored blocks and texts. This type is a value that operates on a catalog.
 struct CatalogCounts {
     private let catalog: Catalog
 
@@ -40,7 +40,7 @@ struct CatalogCounts {
             sql: "UPDATE generation SET storedBytes = ?, landed = ?, rowBytes = ? WHERE id = ?",
             arguments: [stored.storedBytes, Data(stored.storedRanges.encoded()), rowBytes, stored.id])
         if mustCount {
-            // The sums may not include the wrong numbers, so the sums are computed again.
+            // The sums do not necessarily include the wrong counts, so the sums are computed again.
             for column in ["storedBytes", "rowBytes"] {
                 try db.set(column, to: CatalogSettings.count(column, db).databaseValue)
             }
@@ -51,8 +51,8 @@ struct CatalogCounts {
             storedBytes: after.storedBytes - before.storedBytes, rowBytes: after.rowBytes - before.rowBytes)
     }
 
-    /// Corrects rows that exceed the capacity on their own, or whose own size is too large for any response. Such a row
-    /// would cause the eviction of all other media.
+    /// Corrects the counts of rows that exceed the capacity on their own, or whose own size is too large for any
+    /// response. Such a row would cause the eviction of all other media.
     func correctImplausible(_ capacity: Int64, _ db: Database) throws {
         let rows = try Row.fetchAll(
             db, sql: Catalog.resourceQuery + " WHERE generation.storedBytes > ? OR generation.rowBytes > ?",
@@ -75,7 +75,7 @@ struct CatalogCounts {
         return ![0, Self.earlierDifference].contains(rowBytes - stored.rowBytes)
     }
 
-    /// Returns the number of bytes that the row of a stored version uses; `nil` if the volume is unknown.
+    /// Returns the number of bytes that the row of a stored version uses; `nil` if the volume's block size is unknown.
     func rowBytes(of record: ResourceRecord) -> Int64? {
         let blockSize = catalog.volumeBlockSize.load(ordering: .relaxed)
         guard let stored = record.generation, blockSize > 0 else { return nil }

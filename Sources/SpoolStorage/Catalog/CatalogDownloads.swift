@@ -13,7 +13,7 @@ struct CatalogDownloads {
     // MARK: - Sets
 
     /// Adds resources to sets and pins them, even if none of their bytes are stored yet. Existing members of a set
-    /// stay, and get a URL if they did not have one.
+    /// stay. If a new record contains a URL, it replaces the URL of the existing member.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {
@@ -59,7 +59,7 @@ struct CatalogDownloads {
     /// Removes one resource, or all resources, from a set. Resources that are in no other set, and are not pinned
     /// separately, are unpinned.
     ///
-    /// - Returns: The keys that are no longer in any set; `nil` if none of them were in the set.
+    /// - Returns: The keys that are no longer in any set; `nil` if no resource was removed from the set.
     func remove(_ key: String?, from set: String) throws -> [String]? {
         try catalog.write { db in
             let (set, key) = (try cipher.sealForSearch(set, .collection), key.map { cipher.name(of: $0) })
@@ -87,7 +87,7 @@ struct CatalogDownloads {
         }
     }
 
-    /// Returns the members of sets in the order in which they were added, sorted by the names of the sets.
+    /// Returns the members of sets, sorted by the name of the set and then by the order in which they were added.
     ///
     /// - Parameter set: The name of one set; `nil` for all.
     func members(of set: String? = nil) throws -> [DownloadRecord] {
@@ -119,8 +119,8 @@ struct CatalogDownloads {
 
     /// Returns the record in a row; `nil` if another program has changed it.
     func record(_ row: Row) -> DownloadRecord? {
-        guard let name = try? row.text(1),  // The cell has another type.
-            let set = try? cipher.open(row, 0, .collection, of: ""),  // As above, or changed.
+        guard let name = try? row.text(1),  // Fails if the cell has another type.
+            let set = try? cipher.open(row, 0, .collection, of: ""),  // Fails as above, or if the value was changed.
             let url = try? cipher.open(row, 2, .url, of: name)  // As above.
         else { return nil }
         do {

@@ -55,11 +55,11 @@ struct GenerationRecord: Hashable, Sendable, Identifiable {
     /// Whether the row contains the ranges. If they were absent or wrong, they were computed from the blocks.
     var hasRanges = true
 
-    /// Whether the row states the correct number of bytes. If not, another program has changed it.
+    /// Whether the row states the correct number of bytes. If not, another program has changed the row.
     var isCounted: Bool { storedBytes == countedBytes }
 }
 
-/// A resource that may be evicted, and the number of bytes that this would free.
+/// A resource that may be evicted, and the number of bytes that its eviction would free.
 struct EvictionCandidate: Hashable, Sendable {
     /// The resource's key.
     var key: String
@@ -87,9 +87,9 @@ struct RemovedResource: Hashable, Sendable {
     var isPinned: Bool
     /// The version whose file is to be removed now; `nil` if only a pin was stored.
     var generation: GenerationIdentifier?
-    /// The number of bytes in its recorded blocks.
+    /// The number of bytes in the version's recorded blocks.
     var storedBytes: Int64
-    /// The number of bytes that its row claimed.
+    /// The number of bytes that the version's row claimed.
     var rowBytes: Int64 = 0
     /// The errors in the counts of the resource's row, which were corrected before the row was removed.
     var correction = CountCorrection()

@@ -83,7 +83,7 @@ enum CatalogSchema {
         for statement in statements.split(separator: ";") { _ = try db.makeStatement(sql: String(statement)) }
     }
 
-    /// The tables of media.
+    /// The tables for media.
     ///
     /// - Dates are microseconds since 1970.
     /// - AUTOINCREMENT: a late record for a removed generation must not apply to another generation that reuses its
@@ -95,16 +95,16 @@ enum CatalogSchema {
     ///   parts are evicted first, because the next playback needs the first parts.
     /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`
     ///   only define an order.
-    /// - `history`: how a resource is played, as `PlaybackHistory.text`, encrypted in an encrypted cache.
+    /// - `history`: the playback history of a resource, as `PlaybackHistory.text`, encrypted in an encrypted cache.
     /// - `tidyEpoch`: the number of unclean shutdowns when bytes that no block claims were last removed from the
     ///   generation's file.
-    /// - `storedRanges`: the union of the generation's blocks, encoded with `ByteRangeSet.encoded()`, so that opening
-    ///   long media reads only one row.
+    /// - `landed`: the union of the ranges of the generation's blocks, encoded with `ByteRangeSet.encoded()`, so that
+    ///   opening long media reads only one row.
     /// - `format`: the layout of a block's bytes in the file. 1 is unencrypted.
     /// - `rowBytes`: the bytes that a generation uses on disk in addition to its media, as computed by
     ///   `GenerationDescription.rowBytes(url:)`.
-    /// - `variant`: the keys of the resources that a generation is a variant of. A request for all variants of a
-    ///   resource reads only their rows. The resource `base` does not have to be stored.
+    /// - `variant`: the keys of the resources that a generation is a variant of. A query for all variants of a resource
+    ///   reads only the rows of these variants. The resource `base` does not have to be stored.
     private static let tables = """
         CREATE TABLE setting (
             name TEXT NOT NULL PRIMARY KEY,
@@ -158,7 +158,7 @@ enum CatalogSchema {
         CREATE INDEX variantByGeneration ON variant (generation);
         """
 
-    /// The tables of resources to store offline.
+    /// The tables for resources to store offline.
     ///
     /// - `download`: a member of a named set. It is pinned as long as any set contains it. `resource.pinned` determines
     ///   whether it may be evicted. `url` is shown to users. `source` is the whole URL, from which the download resumes
@@ -206,7 +206,7 @@ enum CatalogSchema {
         """
 }
 
-/// The secret that opens a catalog, with its cipher.
+/// The secret of a catalog, and the cipher for its values.
 struct CatalogLock {
     var cipher = CatalogCipher.plain
     var secret: CacheSecret?
@@ -245,7 +245,7 @@ extension Catalog {
     /// Checks whether an existing catalog has this version and can be opened with a key. If it is rejected, no file is
     /// changed or created, except for the index (`-shm`) of a log that a killed process left.
     ///
-    /// - Parameter isAlone: Whether no other process can write the catalog. Otherwise, the catalog's log and the key
+    /// - Parameter isAlone: Whether no other process can write to the catalog. Otherwise, the catalog's log and the key
     ///   are not checked.
     /// - Throws: ``CacheError``: `storage` or `catalogTooNew` for another version, `keyRequired`, `wrongEncryptionKey`,
     ///   `invalidArgument` for an invalid key, or an error from deriving it. Opening the catalog reports all other

@@ -110,7 +110,7 @@ struct CatalogSettings {
         try catalog.write { db in try db.set("sweepPending", to: isPending ? true.databaseValue : nil) }
     }
 
-    /// Returns whether the number of unclean shutdowns can't be read, so that no version can be recorded.
+    /// Returns whether the number of unclean shutdowns can't be read, in which case no version can be recorded.
     func isTidyEpochLost() throws -> Bool { try catalog.read { db in try db.number("tidyEpoch") == nil } }
 
     /// Returns whether rows can't be added, because another program has changed a row number to the largest possible
@@ -130,7 +130,7 @@ struct CatalogSettings {
             for table in Self.numberedTables {
                 try db.execute(sql: "DELETE FROM \(table) WHERE id > \(Self.rowNumberLimit)")
             }
-            // Otherwise, these rows would belong to the next row that gets the number of a deleted row.
+            // Otherwise, rows that refer to a deleted row would belong to the next row that gets its number.
             for sql in [
                 "DELETE FROM generation WHERE resource NOT IN (SELECT id FROM resource)",
                 "DELETE FROM block WHERE generation NOT IN (SELECT id FROM generation)",
@@ -249,7 +249,7 @@ struct AgeStart: Sendable {
     private let age: TimeInterval
     private var last: (now: Date, elapsed: Duration)
 
-    /// Compares the wall clock with the times that were recorded before this opening.
+    /// Creates the value, and compares the wall clock with the times that were recorded before the catalog was opened.
     ///
     /// If all of them are older than `age`, either the cache was closed for that long or the clock is wrong. Spool
     /// can't determine which, so ages restart.

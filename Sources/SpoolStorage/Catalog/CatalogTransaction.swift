@@ -11,7 +11,7 @@ struct CatalogTransaction {
 
     // MARK: - Versions
 
-    /// Adds a version of a resource, and removes the records of the previous one.
+    /// Adds a version of a resource, and removes the records of the previous version.
     ///
     /// The pin and the date of creation stay. The resource counts as used at `date`.
     ///
@@ -72,7 +72,8 @@ struct CatalogTransaction {
         return (id, replaced)
     }
 
-    /// Returns whether the creation date of a resource can be read. If not, its row would count as missing again.
+    /// Returns whether the creation date of a resource can be read. A row with a date that can't be read would count as
+    /// missing again.
     private func hasCreationDate(_ name: String) throws -> Bool {
         let statement = try db.cachedStatement(sql: "SELECT createdSealed, createdAt FROM resource WHERE key = ?")
         guard let row = try Row.fetchOne(statement, arguments: [name]) else { return true }
@@ -80,7 +81,7 @@ struct CatalogTransaction {
         return (try? cipher.open(row, 0, number: 1, .createdAt, of: name)) != nil
     }
 
-    /// Returns the version that is stored for the key.
+    /// Returns the identifier of the version that is stored for the key; `nil` if there is none.
     func generation(of key: String) throws -> GenerationIdentifier? {
         let statement = try db.cachedStatement(
             sql: """
@@ -168,7 +169,7 @@ struct CatalogTransaction {
         if length != nil { try pinDownload(name, isLengthKnown: true) }
     }
 
-    /// Pins a member of a set and its parts, if its length is known.
+    /// Pins a member of a set and its parts if the member's length is known, and otherwise unpins the member.
     ///
     /// A body of unknown length may never end. It is not pinned until it has ended, unless it or its presentation is
     /// pinned separately.
@@ -195,7 +196,8 @@ struct CatalogTransaction {
 
     // MARK: - Resources
 
-    /// Records a use of a resource and of its presentation. Dates never move back.
+    /// Records a use of a resource and of its presentation. A date moves back only if it is more than a minute in the
+    /// future.
     ///
     /// - Parameter isEnd: Whether a use is ending, which does not start a playback session.
     func recordUse(of key: String, at date: Date, isEnd: Bool = false) throws {
@@ -216,7 +218,7 @@ struct CatalogTransaction {
                 """)
         guard let whole = try String.fetchOne(naming, arguments: [key]) else { return }
         if !isEnd { try recordSession(whole, at: date) }
-        // The presentation's date is just after that of its part, so that it is evicted last.
+        // The presentation's date is just after that of its part, so that the presentation is evicted last.
         try db.cachedStatement(
             sql: """
                 UPDATE resource SET lastUsedAt = ?1 + 1, usedSealed = ?3

@@ -37,7 +37,8 @@ struct CatalogUses {
         }
     }
 
-    /// Returns one resource, and also its parts if `andParts` is `true`; an empty array if it is pinned or not stored.
+    /// Returns one resource, and also its parts if `andParts` is `true`. Resources that are pinned or not stored are
+    /// omitted.
     func evictables(of key: String, andParts: Bool = false) throws -> [Evictable] {
         try catalog.readOnce { db in
             let name = cipher.name(of: key)
@@ -67,9 +68,9 @@ struct CatalogUses {
         """
     }
 
-    /// Returns the resource in a row; `nil` if its key is not text, so that no query finds it.
+    /// Returns the resource in a row; `nil` if the row's key is not text, in which case no query finds it.
     private func evictable(_ row: Row, _ db: Database) throws -> Evictable? {
-        guard let name = try? row.text(0) else { return nil }  // The key is not text.
+        guard let name = try? row.text(0) else { return nil }  // Fails if the key is not text.
         let whole = (try? row.text(1)) ?? nil  // If this fails, the row of the presentation is damaged, not this one.
         let storedRanges =
             try row.storedRanges(2, count: 3) ?? row.number(8).map { try CatalogBlocks.storedRanges(of: $0, db) }
@@ -86,8 +87,8 @@ struct CatalogUses {
 
     /// Returns the resources that are not pinned, the least recently used first, including those without bytes.
     ///
-    /// The parts of a presentation count as used when the presentation was used. Its last part is listed first, and the
-    /// presentation itself last.
+    /// The parts of a presentation count as used when the presentation was used. The last part of a presentation is
+    /// listed first, and the presentation itself last.
     ///
     /// - Parameters:
     ///   - limit: The maximum number of resources.
@@ -123,7 +124,7 @@ struct CatalogUses {
             var candidates: [EvictionCandidate] = []
             var late: [(id: Int64, lastUsedAt: Int64)] = []
             while let row = try rows.next() {
-                guard let id = row.number(3), let name = try? row.text(0) else { continue }  // A repair removes it.
+                guard let id = row.number(3), let name = try? row.text(0) else { continue }  // A repair removes the row.
                 guard let lastUsedAt = row.number(2) else {
                     // A date that is not a number can't be sorted, so it becomes the oldest date.
                     late.append((id, 0))
@@ -155,15 +156,15 @@ struct CatalogUses {
                         ORDER BY lastUsedAt DESC LIMIT 1
                         """)
                 // A date that another program has changed is ignored.
-                guard let row, let name = try? row.text(0) else { return nil }  // The key is not text.
+                guard let row, let name = try? row.text(0) else { return nil }  // Fails if the key is not text.
                 return try? cipher.open(row, 1, number: 2, .lastUsedAt, of: name)  // As above.
             }
             return dates.max()
         }
     }
 
-    /// Moves dates of use that a wrong clock recorded as later than `date` to just before it, a few hundred at a time.
-    /// The order of the dates stays the same.
+    /// Replaces dates of use that are later than `date`, because a wrong clock recorded them, with dates just before
+    /// `date`. Each call replaces a few hundred dates. Their order stays the same.
     ///
     /// - Returns: The number of dates that were moved. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {

@@ -98,9 +98,9 @@ struct CatalogCipher: Sendable {
         return date
     }
 
-    /// Returns the play history in a cell; empty if another program has changed it.
+    /// Returns the playback history in a cell; empty if another program has changed it.
     func history(_ row: Row, _ index: Int, of name: String) -> PlaybackHistory {
-        PlaybackHistory(try? open(row, index, .history, of: name))  // Changed by another program.
+        PlaybackHistory(try? open(row, index, .history, of: name))  // Fails if another program changed it.
     }
 
     /// Returns the text that identifies the row of a version: its resource, file and length.
@@ -172,8 +172,8 @@ extension Row {
 /// A mapping of the 256 bits of a cache key to 256 other bits, and back, under a secret. The catalog can find a
 /// resource by its key, but without the secret, a program can't test whether a URL is stored.
 ///
-/// It uses four rounds of a Feistel network over HMAC-SHA256, which is a pseudo-random permutation in both directions
-/// (M. Luby, C. Rackoff: How to construct pseudorandom permutations from pseudorandom functions, 1988).
+/// The mapping uses four rounds of a Feistel network over HMAC-SHA256, which is a pseudo-random permutation in both
+/// directions (M. Luby, C. Rackoff: How to construct pseudorandom permutations from pseudorandom functions, 1988).
 struct KeyPermutation: Sendable {
     private let key: SymmetricKey
 

@@ -5,7 +5,7 @@ import Synchronization
 /// The key with which a cache's files and catalog are encrypted.
 ///
 /// Store it where other users can't read it: in the Keychain on Apple platforms, or in a separate file on a server. If
-/// the key is lost, only the stored media is lost, and it is fetched again.
+/// the key is lost, only the stored media is lost, and is fetched again.
 public struct EncryptionKey: Sendable {
     /// The number of bytes in a key.
     public static let byteCount = 32
@@ -39,8 +39,8 @@ public struct EncryptionKey: Sendable {
 
     /// Returns the bytes of the key for a salt.
     ///
-    /// - Throws: ``CacheError`` with code `invalidArgument` if their number is wrong. Also throws errors from the
-    ///   closure.
+    /// - Throws: ``CacheError`` with code `invalidArgument` if the number of bytes is wrong. Also throws errors from
+    ///   the closure.
     func bytes(salt: Data) throws -> Data {
         let bytes = try derivation.bytes(salt: salt)
         guard bytes.count == Self.byteCount else {
@@ -105,14 +105,14 @@ struct CacheSecret: Sendable {
         return head + box
     }
 
-    /// Decrypts the result of ``sealed(with:)``; `nil` if the data was encrypted with another key, or has another
-    /// format.
+    /// Creates a secret by decrypting the result of ``sealed(with:)``; `nil` if the data was encrypted with another
+    /// key, or has another format.
     init?(opening data: Data, with key: SymmetricKey) {
         let head = data.prefix(Self.headByteCount)
         guard head.count == Self.headByteCount, head.first == Self.version,
             let format = BlockFormat(rawValue: Int64(head[head.startIndex + 1])),
-            let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),  // It is not an envelope.
-            let bytes = try? AES.GCM.open(box, using: key, authenticating: head),  // The key is different.
+            let box = try? AES.GCM.SealedBox(combined: data.dropFirst(Self.headByteCount)),  // Fails if it is invalid.
+            let bytes = try? AES.GCM.open(box, using: key, authenticating: head),  // Fails if the key is different.
             bytes.count == 32
         else { return nil }
         self.init(format: format, key: SymmetricKey(data: bytes))
