@@ -119,7 +119,7 @@ extension MediaFile {
             return try sealer.seal(bytes, index: index)
         }
         // The bytes are appended in place: outside the dictionary, the buffer has only one owner and is not copied. If
-        // the new bytes begin the block, its earlier bytes were evicted.
+        // the new bytes start at the start of the block, its earlier bytes were evicted.
         var tail = writer.tails.removeValue(forKey: index) ?? []
         if part.lowerBound == Block.start(of: index) { tail.removeAll(keepingCapacity: true) }
         tail.reserveCapacity(Int(Block.size))

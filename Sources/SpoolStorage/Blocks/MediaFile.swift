@@ -14,8 +14,8 @@ import Synchronization
 /// bytes were written to it.
 final class MediaFile: Sendable {
     /// The state that storing and evicting share. The writer's lock is held during these file operations, which do not
-    /// make callbacks. The map's lock is taken while the writer's lock is held, and the ledger's lock while the map's
-    /// lock is held.
+    /// make callbacks. The map's lock is taken while the writer's lock is held, and the lock of the space account while
+    /// the map's lock is held.
     struct Writer: Sendable {
         /// The stored bytes of each block that a transfer is filling, at most 64 KiB for each transfer. They are
         /// buffered because checksums cover the received bytes, not those that the disk returns later. Media in memory

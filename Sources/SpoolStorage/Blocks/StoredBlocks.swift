@@ -121,8 +121,8 @@ final class StoredBlocks: Sendable {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
-    /// Returns the same as ``trusted(at:)``, but only if the bytes were checked since the file was opened as `open`,
-    /// and not more than ``trustTime`` ago.
+    /// Returns the same as ``trusted(at:)``. The result is `nil` if the bytes were checked before `open` was opened, or
+    /// more than ``trustTime`` ago.
     func trusted(at offset: Int64, in open: OpenFile) -> (range: Range<Int64>, removals: UInt64)? {
         let now = trustEnds ? elapsed() : .zero
         return state.withLock { state in

@@ -4,21 +4,20 @@ package import Foundation
 /// The resources that may be evicted, in the order of eviction. This type passes changes to a strategy, which
 /// identifies resources only by number.
 ///
-/// A presentation counts as one resource with all its parts. The order is a value that uses neither I/O nor a clock.
+/// A presentation and all its parts count as one resource. The order is a value that uses neither I/O nor a clock.
 package struct EvictionOrder: Sendable {
     /// The next resource or presentation to evict.
     package struct Victim: Sendable {
         /// The number that identifies the victim in this order.
         var number: Int
-        /// The resources to evict, in the order of the array. The resources of a presentation are returned in several
-        /// steps.
+        /// The resources to evict, in this order. The resources of a large presentation are returned in several steps.
         package var members: [Member]
     }
 
     /// A resource of a victim.
     package struct Member: Sendable {
         package var key: CacheKey
-        /// The stored bytes of the resource.
+        /// The numbers of stored bytes of the resource.
         package var bytes: EvictableBytes
         /// The part of the resource to evict.
         package var part: EvictionVictim.Part
@@ -52,7 +51,7 @@ package struct EvictionOrder: Sendable {
     package enum QuotaChange: Sendable {
         /// The quota does not change.
         case none
-        /// The quota with this number, or `nil` for none.
+        /// The resource counts toward the quota with the given number, or toward no quota if the number is `nil`.
         case to(Int?)
     }
 
@@ -93,10 +92,10 @@ package struct EvictionOrder: Sendable {
 
     // MARK: - Changes
 
-    /// Sets the stored bytes of a resource. It is added even if it has no bytes.
+    /// Sets the stored bytes of a resource. A new resource is added even if it has no bytes.
     ///
     /// - Parameters:
-    ///   - date: The time of the change. If the resource is new, it is the time of its first use.
+    ///   - date: The time of the change. If the resource is new, this is the time of its first use.
     ///   - quota: The change to the quota that the resource counts toward.
     package mutating func update(
         _ key: CacheKey, partOf whole: CacheKey?, _ storedRanges: ByteRangeSet, at date: Date,
@@ -184,7 +183,7 @@ package struct EvictionOrder: Sendable {
     /// Returns the number of bytes that count toward a quota.
     package func byteCount(ofQuota quota: Int) -> Int64 { quotas[quota].byteCount }
 
-    /// Returns the next victim. The result is the same until its bytes are evicted or it is held.
+    /// Returns the next victim. The result is the same until the victim's bytes are evicted or the victim is held.
     ///
     /// - Parameter quota: The quota to evict from; `nil` for all resources.
     package mutating func nextVictim(

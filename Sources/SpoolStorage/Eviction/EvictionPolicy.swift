@@ -127,7 +127,7 @@ public struct CacheCapacity: Sendable, Hashable {
     /// No limit. If the volume is full, media plays without being stored.
     public static let unlimited = CacheCapacity(kind: .unlimited)
 
-    /// One gibibyte, the default.
+    /// A capacity of one gibibyte, which is the default.
     public static let standard = bytes(1 << 30)
 
     /// The capacity that is recorded in the directory; unlimited if none is recorded.

@@ -16,8 +16,8 @@ package protocol EvictionStrategy: Sendable {
     /// - Parameter startsSession: Whether a playback session starts. Reading the parts of media one after another
     ///   counts as one session.
     mutating func use(_ resource: Int, startsSession: Bool)
-    /// Sets whether the resource must not be evicted, because it is being read. When it is released, it is evicted
-    /// last.
+    /// Sets whether the resource must not be evicted, because it is being read. When the resource is released, it moves
+    /// to the end of the order.
     mutating func setHeld(_ isHeld: Bool, _ resource: Int)
     /// Records that a resource to be played only once was played to its end. It is evicted first, unless it is used
     /// again.
@@ -94,7 +94,7 @@ package struct EvictableParts: Sendable {
 
     package init(stop: Int64? = nil) { self.stop = stop }
 
-    /// The bytes to evict last.
+    /// The ranges to evict last.
     package var start: [Range<Int64>] {
         let head: Range<Int64> = 0..<4 * Block.size
         guard let stop, stop > 0 else { return [head] }
@@ -113,9 +113,9 @@ package struct EvictableParts: Sendable {
     /// Returns the ranges to evict to free `count` bytes. They may contain more bytes, up to the end of a block, or
     /// fewer if fewer are stored.
     ///
-    /// In the body, the played bytes are evicted first, from their start, and then the bytes ahead, from their end. If
-    /// there is no stop, the body is evicted from its end. In the start, the bytes around the stop are evicted first,
-    /// and then the first bytes, from their end.
+    /// In the body, the bytes before the stop are evicted first, from their start, and then the bytes after it, from
+    /// their end. If there is no stop, the body is evicted from its end. In the start, the bytes around the stop are
+    /// evicted first, and then the first bytes, from their end.
     package func ranges(_ count: Int64, of part: EvictionVictim.Part, in storedRanges: ByteRangeSet) -> [Range<Int64>] {
         var taken: [Range<Int64>] = []
         var missing = count

@@ -83,7 +83,7 @@ package struct LargestFirst: EvictionStrategy {
     }
 }
 
-/// The stored bytes of resources, and the resources that are held.
+/// The number of stored bytes of each resource, and whether the resource is held.
 struct EvictionEntries: Sendable {
     private var entries: [(bytes: Int64, isHeld: Bool)] = []
 

@@ -147,7 +147,7 @@ enum ReservationResult: ~Copyable, Sendable {
     }
 }
 
-/// A reservation of bytes in an account. Bytes that were not stored are returned when it ends.
+/// A reservation of bytes in an account. Bytes that were not stored are returned when the reservation ends.
 struct Reservation: ~Copyable, Sendable {
     private let ledger: Ledger?
     /// The number of bytes that may still be stored.

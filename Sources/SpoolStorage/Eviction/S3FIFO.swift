@@ -2,10 +2,11 @@
 /// they are used again.
 ///
 /// The algorithm is S3-FIFO, weighted by bytes ("FIFO queues are all you need for cache eviction", Yang et al., SOSP
-/// 2023). The fingerprints of resources that leave the small queue unused are stored as *ghosts*, whose number is at
-/// most that of the resources. A ghost that returns enters the main queue immediately. Uses are counted up to 3, and do
-/// not move a resource. A resource that was not used again is evicted before others if it is so large that it would
-/// displace them. A held resource is not in any queue, and is appended to a queue when it is released.
+/// 2023). The fingerprints of resources that leave the small queue unused are stored as *ghosts*. Their number is at
+/// most that of the resources, or 64 if there are fewer resources. A ghost that returns enters the main queue
+/// immediately. Uses are counted up to 3, and do not move a resource. A resource that was not used again is evicted
+/// before others if it is so large that it would displace them. A held resource is not in any queue, and is appended to
+/// a queue when it is released.
 struct S3FIFO: Sendable {
     private static let (small, main, large) = (0, 1, 2)
     /// The share of all bytes above which new resources are evicted.
@@ -78,7 +79,7 @@ struct S3FIFO: Sendable {
     /// Returns the resource to evict, which stays the same until its bytes are evicted; `nil` if there is none.
     ///
     /// - Parameter isMainSpared: Whether to return `nil` if new resources exceed their share and all of them are held.
-    ///   Their readers have passed bytes that are less valuable.
+    ///   In that case, the bytes that their readers have passed are less valuable than the resources in the main queue.
     mutating func nextVictim(isMainSpared: Bool = false) -> Int? {
         // Each iteration without a result reduces a use count, or permanently moves a resource that is used or no
         // longer large.

@@ -8,8 +8,7 @@ package struct StandardEviction: EvictionStrategy {
         var byteCount: Int64 = 0
         var isHeld = false
         var isConsumed = false
-        /// Whether the resource has been returned as a victim since its bytes last increased. The value stays even if
-        /// no bytes are left.
+        /// Whether the resource has been returned as a victim since it was added or its bytes last increased.
         var isNamed = false
     }
 

@@ -17,7 +17,7 @@ package final class BlockingExecutor: Sendable {
     package enum Lane: Int, Sendable, CaseIterable {
         /// A player is waiting for the job.
         case playback
-        /// Bytes are written and get checksums.
+        /// The job writes bytes and computes their checksums.
         case storing
         /// No player is waiting for the job, for example a write to the catalog or an eviction.
         case background
@@ -61,8 +61,8 @@ package final class BlockingExecutor: Sendable {
         }
     }
 
-    /// Runs an async function, which alternately blocks and suspends, on these threads, so that it does not switch to
-    /// other threads in between.
+    /// Runs an async function, which alternately blocks and suspends, on the executor's threads, so that it does not
+    /// switch to other threads in between.
     ///
     /// The function does not occupy a thread while it is suspended.
     package func runAsync<R: Sendable, Failure: Error>(

@@ -68,7 +68,7 @@ public struct VolumeSpace: Hashable, Sendable {
 public protocol StoredFile: AnyObject, Sendable {
     /// Reads from `offset` until `buffer` is full or the file ends. Bytes that do not use space are read as zeros.
     ///
-    /// - Returns: The number of bytes. It is less than `buffer.count` only at the end of the file.
+    /// - Returns: The number of bytes that were read. It is less than `buffer.count` only at the end of the file.
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int
 
     /// Reads bytes at `offset` if they are in memory, without waiting for a disk.

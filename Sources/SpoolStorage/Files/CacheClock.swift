@@ -2,9 +2,9 @@ import ByteRanges
 package import Foundation
 
 /// The only source of time and random numbers: a monotonic clock for measuring and waiting, a wall clock for dates, and
-/// random bits. A simulation provides its own.
+/// random bits. A simulation provides its own clock.
 package struct CacheClock: Sendable {
-    /// The time since the clock was created.
+    /// A function that returns the time since the clock was created.
     package let elapsed: @Sendable () -> Duration
     /// A function that suspends the task for a duration. It throws if the task is cancelled.
     package let sleep: @Sendable (Duration) async throws -> Void
@@ -46,7 +46,7 @@ extension Date {
         return Int64(exactly: microseconds).map { min(max($0, -limit), limit) } ?? (microseconds < 0 ? -limit : limit)
     }
 
-    /// The largest distance from 1970, in microseconds: 10,000 years.
+    /// The maximum distance from 1970, in microseconds: 10,000 years.
     static let microsecondLimit = Int64(NumberLimits.seconds) * 1_000_000
 
     /// Creates a date from microseconds since 1970; `nil` if it is more than 10,000 years from 1970.

@@ -40,7 +40,7 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let malformedResponse = Code(.malformedResponse)
         /// A disk or file operation failed: no space, no permission, too many open files, or a damaged disk.
         public static let storage = Code(.storage)
-        /// Another process uses the cache directory.
+        /// Another process is using the cache directory.
         public static let directoryInUse = Code(.directoryInUse)
         /// The catalog was written by a newer version of Spool.
         public static let catalogTooNew = Code(.catalogTooNew)
@@ -101,7 +101,8 @@ public struct CacheError: Error, CustomStringConvertible {
         CacheError(.storage, message, underlying: underlying)
     }
 
-    /// Returns the error with a resource and a range, unless it already has them.
+    /// Returns the error with the given resource and range. A resource or range that it already contains is not
+    /// replaced.
     package func about(_ key: CacheKey?, _ range: Range<Int64>? = nil) -> CacheError {
         var error = self
         error.key = error.key ?? key
@@ -198,7 +199,7 @@ extension CacheError: LocalizedError, CustomNSError {
     /// The code's number, which is the same in every version. docs/errors.md lists all numbers.
     public var errorCode: Int { code.number }
 
-    /// The cause and the ``message`` under Foundation's keys.
+    /// The error's texts and its cause, under Foundation's keys.
     public var errorUserInfo: [String: Any] { userInfo(underlying: underlying) }
 }
 

@@ -64,8 +64,8 @@ package protocol FileSystem: Sendable {
     /// Returns the space on the volume of `path`.
     func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace
 
-    /// Returns the space offered by the system on the volume of `path` for content that can be fetched again, in bytes.
-    /// This method may query another process, which takes longer than ``volumeSpace(at:)``.
+    /// Returns the number of bytes that the system offers, on the volume of `path`, for content that can be fetched
+    /// again. This method may query another process, which takes longer than ``volumeSpace(at:)``.
     ///
     /// - Returns: `nil` if the system does not provide this number, in which case ``VolumeSpace/free`` applies.
     func spaceForCaches(at path: String) -> Int64?
@@ -98,7 +98,7 @@ package struct FileAttributes: Sendable, Hashable {
     /// Whether the file is a directory.
     package var isDirectory: Bool
 
-    /// Creates attributes.
+    /// Creates the attributes of a file or directory.
     package init(owner: UInt32, permissions: UInt16, isDirectory: Bool) {
         self.owner = owner
         self.permissions = permissions
@@ -178,7 +178,7 @@ package struct SystemFileSystem: FileSystem {
         guard descriptor >= 0 else { throw .system("could not be opened", path: path, errno: errno) }
         defer { close(descriptor) }
         while synchronizeToDevice(descriptor) != 0 {
-            // Some network file systems do not support this operation, because the name is already on the server.
+            // Some network file systems do not support this operation, because the names are already on the server.
             if errno == EINVAL || errno == ENOTSUP { return }
             guard errno == EINTR else {
                 throw .system("could not be synchronized to the device", path: path, errno: errno)

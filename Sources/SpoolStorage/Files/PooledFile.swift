@@ -2,7 +2,7 @@ import Foundation
 import Synchronization
 
 /// A pool that limits the number of open media files. A file's descriptor is opened when its bytes are needed. If too
-/// many are open, one that has not been used recently is closed.
+/// many descriptors are open, one that has not been used recently is closed.
 ///
 /// A descriptor that a read or a slice uses stays open until its user releases it, even beyond the limit. The pool's
 /// lock is taken before a file's lock. Neither lock is held while a file is opened.
@@ -109,7 +109,7 @@ final class OpenFile: Sendable {
 
     /// The file.
     let file: any StoredFile
-    /// The number of this opening, which is unique in the process.
+    /// The number of this open file, which is unique in the process.
     let number: UInt64
     // This property follows `file`, because properties are released in the order of declaration, and a descriptor
     // counts until it is closed. The pool's test depends on this order.
@@ -147,7 +147,7 @@ final class PooledFile: Sendable {
     private let openExisting: @Sendable () throws(CacheError) -> (any StoredFile)?
     private let create: @Sendable () throws(CacheError) -> any StoredFile
 
-    /// Creates a file in `pool`.
+    /// Creates a file in `pool`, without opening it.
     ///
     /// - Parameters:
     ///   - openExisting: A function that opens the file, or returns `nil` if it does not exist.

@@ -6,7 +6,8 @@ import Synchronization
 extension SystemFile {
     /// Frees the disk space of `range`, which ends before the end of the file: `fcntl` with `F_PUNCHHOLE`.
     ///
-    /// APFS requires both bounds to be multiples of 4 KiB. Bytes of `range` outside these bounds are not freed.
+    /// APFS requires both bounds to be multiples of 4 KiB. Bytes before the first multiple and after the last one are
+    /// not freed.
     func free(_ range: Range<Int64>) throws(CacheError) {
         let grain: Int64 = 4096
         let lower = (range.lowerBound + grain - 1) / grain * grain
@@ -49,7 +50,7 @@ func synchronizeToDevice(_ descriptor: Int32) -> Int32 {
     fcntl(descriptor, F_FULLFSYNC) == 0 ? 0 : fsync(descriptor)
 }
 
-/// Returns the space offered by the system for content that can be fetched again, in bytes; `nil` if it is unknown.
+/// Returns the number of bytes that the system offers for content that can be fetched again; `nil` if it is unknown.
 ///
 /// The number includes the content of other apps that the system can purge, and excludes a reserve of the system.
 /// Volumes without that feature, such as external volumes, report 0. Source:

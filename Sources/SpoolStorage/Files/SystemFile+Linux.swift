@@ -37,8 +37,8 @@ extension SystemFile {
     }
 }
 
-/// Waits until all data that was written to a file or directory has reached the device. It uses `fsync`, which also
-/// empties the drive's cache.
+/// Waits until all data that was written to a file or directory has reached the device. The function uses `fsync`,
+/// which also empties the drive's cache.
 ///
 /// - Returns: 0, or -1 with the cause in `errno`.
 func synchronizeToDevice(_ descriptor: Int32) -> Int32 { fsync(descriptor) }

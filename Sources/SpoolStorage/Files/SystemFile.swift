@@ -62,10 +62,10 @@ final class SystemFile: StoredFile {
         throw .system("could not be opened", path: path, errno: code, cause: cause)
     }
 
-    // The result does not matter. A network file system may report only here that it has lost accepted bytes (ENOSPC,
-    // EDQUOT, EIO). Media files are checked when they are next read, and lost bytes are fetched again. All other data
-    // is synchronized first, and that call reports these errors. After EINTR, Linux has closed the descriptor, while on
-    // other systems its state is unspecified.
+    // The result of `close` does not matter. A network file system may report only here that it has lost accepted bytes
+    // (ENOSPC, EDQUOT, EIO). Media files are checked when they are next read, and lost bytes are fetched again. All
+    // other data is synchronized first, and that call reports these errors. After EINTR, Linux has closed the
+    // descriptor, while on other systems its state is unspecified.
     deinit { close(descriptor) }
 
     var fileDescriptor: Int32? { descriptor }

@@ -58,7 +58,8 @@ extension Generation {
         }
     }
 
-    /// Returns a slice of all of `range` if no disk access is needed. It may therefore be called on an event loop.
+    /// Returns a slice of all of `range` if no disk access is needed. The method may therefore be called on an event
+    /// loop.
     ///
     /// - Parameter lease: A lease on this version. The slice holds it.
     /// - Returns: `nil` if ``slice(_:)`` is needed.
@@ -72,7 +73,7 @@ extension Generation {
     }
 
     /// Reads all of `range` immediately, under the conditions of ``sliceIfAvailable(_:holding:)``, if every byte is in
-    /// memory. It may therefore be called on an event loop.
+    /// memory. The method may therefore be called on an event loop.
     ///
     /// - Parameter buffer: A buffer that is as long as `range`.
     /// - Returns: Whether the buffer contains the bytes.
@@ -106,8 +107,8 @@ extension Generation {
 }
 
 extension MediaFile {
-    /// The distance from the start of a read within which the method looks for more damage. It is the default length of
-    /// a new request.
+    /// The distance from the start of a read within which ``badBlocks(after:)`` looks for more damage. This is also the
+    /// default length of a new request.
     private static let lookAhead: Int64 = 1 << 20
 
     /// Checks the bytes after a read that found damaged blocks, and discards further damaged blocks.
@@ -144,7 +145,7 @@ extension MediaSlice {
     }
 }
 
-/// The memory for bytes that readers receive. It is reused once they have released it.
+/// The memory for bytes that readers receive. The memory is reused once readers have released it.
 ///
 /// Allocating new memory takes as long as copying bytes into it, because the kernel clears each page. A few buffers of
 /// 64 KiB to 1 MiB, at most 2 MiB in total, are reused. Smaller and larger buffers are left to the allocator. The

@@ -176,7 +176,7 @@ extension Generation {
     }
 }
 
-/// Space that is reserved for bytes, either in the capacity or in memory.
+/// Space that is reserved for bytes, either on disk, as a part of the capacity, or in memory.
 ///
 /// The unused part is returned when the reservation ends.
 package struct ReservedSpace: ~Copyable, Sendable {
@@ -238,10 +238,11 @@ final class GenerationMemory: Sendable {
     /// Reserves memory, even beyond the limit.
     func reserveRegardless(_ count: Int64) -> Reservation { ledger.reserveRegardless(count) }
 
-    /// Stores bytes.
+    /// Stores bytes in memory.
     ///
     /// - Parameters:
-    ///   - prefix: The preceding bytes of their block, which are on disk. A block is either on disk or in memory.
+    ///   - prefix: The bytes that precede `bytes` in their block, and that are on disk. A block is either on disk or in
+    ///     memory.
     ///   - reservation: The memory that is reserved for the bytes.
     /// - Returns: `false`, without storing anything, if more memory would be needed. A page that existed when the
     ///   memory was reserved may have been released since.

@@ -124,7 +124,7 @@ package final class Generation: Sendable {
         return owner.map { $0.elapsed >= retryAt } ?? false
     }
 
-    /// Whether another process may change the file meanwhile, in which case there are no slices of it.
+    /// Whether another process may change the file, in which case there are no slices of it.
     package var isShared: Bool { disk?.isShared ?? false }
 
     /// Whether slices can be used, because the bytes in the file are unencrypted and no other process removes them.
@@ -163,7 +163,7 @@ package final class Generation: Sendable {
     }
 
     /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example if too
-    /// many files are open. The bytes on disk stay, and are available when the resource is next opened.
+    /// many files are open. The bytes on disk stay, and are read again afterwards.
     package func skipDisk(_ cause: CacheError) {
         pauseDiskStorage(cause)
         guard !skipsDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }

@@ -2,7 +2,7 @@ package import ByteRanges
 import Foundation
 import Synchronization
 
-/// The interface through which a version sends requests to its store, so that neither depends on the other's parts.
+/// The interface through which a version calls its store, so that neither depends on the implementation of the other.
 ///
 /// No method is called while a lock of the version is held.
 protocol GenerationOwner: AnyObject, Sendable {
@@ -15,14 +15,15 @@ protocol GenerationOwner: AnyObject, Sendable {
     /// Schedules the recording of a complete block in the catalog.
     func recordCompletion(of generation: Generation)
 
-    /// Prepares for the next version, because a transfer has ended and no reader is waiting.
+    /// Records the end of a transfer, and creates the file of the next version in advance, because no reader is
+    /// waiting.
     func recordStoringEnded(of generation: Generation)
 
     /// Makes the version the stored one for its key, because its first block is stored.
     func recordFirstBlockStored(of generation: Generation)
 
-    /// Reserves capacity, claims it for a row, and evicts media if necessary. The method does not occupy a thread while
-    /// it waits for its turn.
+    /// Reserves capacity for bytes, claims capacity for a row, and evicts media if necessary. The method does not
+    /// occupy a thread while it waits for its turn.
     ///
     /// - Parameter isUrgent: A function that returns whether a player is waiting for the bytes at the time of the call.
     /// - Returns: `full` if there is still no space after all evictable media has been evicted. `late` if a player is

@@ -11,9 +11,9 @@ import Musl
 extension CacheDirectory {
     /// Opens a cache for reading and writing, or creates one that only its owner can read.
     ///
-    /// If the disk is full or read-only, the stored media is opened for reading. If there is none, a cache without a
-    /// directory is created. After an unclean shutdown, no files are examined here. The catalog records that they must
-    /// be cleaned up, and each file is repaired when it is opened.
+    /// If the disk is full or read-only, the stored media is opened for reading. If no media is stored, a cache without
+    /// a directory is created. After an unclean shutdown, no files are examined here. The catalog records that they
+    /// must be cleaned up, and each file is repaired when it is opened.
     ///
     /// - Parameters:
     ///   - key: The key of an encrypted cache. A new cache is encrypted with it.
@@ -103,7 +103,7 @@ extension CacheDirectory {
             lock: nil, signature: "")
     }
 
-    /// Creates a cache whose media and catalog are in memory. Its content is lost when it is released.
+    /// Creates a cache whose media and catalog are in memory. The content is lost when the cache is released.
     convenience init(inMemory bytes: any ByteStore, fileSystem: any FileSystem) throws {
         try self.init(
             path: "memory", catalog: Catalog(inMemory: "memory"), access: .readWrite, notices: [],

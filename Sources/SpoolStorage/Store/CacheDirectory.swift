@@ -18,10 +18,10 @@ final class CacheDirectory: Sendable {
     enum Access: Sendable {
         case readWrite
         /// The folder is only read, and this process does not hold its lock. The disk is full or read-only, or another
-        /// process may have the folder open. Its files can be removed or replaced at any time, even by a later opening
-        /// in this process.
+        /// process may have the folder open. Its files can be removed or replaced at any time, even by this process if
+        /// it opens the folder again.
         case read(CacheError)
-        /// The folder can't be written, and contains nothing to read.
+        /// The folder can't be written to, and contains nothing to read.
         case none(CacheError)
 
         var isWritable: Bool { if case .readWrite = self { true } else { false } }
@@ -33,7 +33,7 @@ final class CacheDirectory: Sendable {
     /// The catalog of the folder's content.
     let catalog: Catalog
     let access: Access
-    /// The problems that were found and repaired, as sentences.
+    /// The problems that were found when the folder was opened, as sentences.
     let notices: [String]
     let fileSystem: any FileSystem
     /// The store of the media files.
@@ -122,7 +122,7 @@ final class CacheDirectory: Sendable {
     // MARK: - Media files
 
     /// The unit in bytes in which the volume allocates space to media files; 1 if it is unknown. Reading the property
-    /// blocks until it is known.
+    /// blocks until the unit is known.
     var blockSize: Int64 {
         let known = catalog.volumeBlockSize.load(ordering: .relaxed)
         guard known == 0, access.isWritable else { return max(known, 1) }
@@ -197,7 +197,7 @@ final class CacheDirectory: Sendable {
         return false
     }
 
-    /// Whether the file that was created in advance has been taken, so that a new one is needed.
+    /// Whether a file has to be created in advance, because none exists or is being created.
     var wantsPreparedFile: Bool { access.isWritable && prepared.withLock { $0.isWanted } }
 
     /// Returns the file that was created in advance, if there is one. It then belongs to the caller.

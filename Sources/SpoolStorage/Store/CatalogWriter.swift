@@ -64,7 +64,7 @@ struct CatalogWriter: Sendable {
 
     /// Adds a version with changes that are not in the catalog yet.
     ///
-    /// - Parameter isComplete: Whether one of its blocks is now complete, or a transfer has ended.
+    /// - Parameter isComplete: Whether a block of the version is now complete, or a transfer has ended.
     func note(_ generation: Generation, isComplete: Bool) {
         guard generation.disk != nil, store.directory.access.isWritable else { return }
         state.flusher.note(generation, isComplete: isComplete)
@@ -252,8 +252,8 @@ struct CatalogWriter: Sendable {
         // From this point, a new version does not end before the catalog has been changed.
         if isNew, !store.table.withLock({ $0.beginRecording(identifier) }) { return }
         var taken = Taken(generation: generation)
-        // The version is added even if a statement below fails. Otherwise, it would keep the number of a row that does
-        // not exist.
+        // The version is added to the round even if a statement below fails. Otherwise, it would keep the number of a
+        // row that does not exist.
         defer { round.taken.append(taken) }
         if isNew {
             round.begun.append(generation)
@@ -367,7 +367,8 @@ struct CatalogWriter: Sendable {
         return use.date
     }
 
-    /// Moves dates of use that a wrong clock recorded as later than `date` to just before it, in the background.
+    /// Replaces dates of use that are later than `date`, because a wrong clock recorded them. The method works in the
+    /// background.
     private func clampFutureUses(to date: Date) {
         guard store.directory.access.isWritable else { return }
         store.work.start(in: .background) { [weak store] in

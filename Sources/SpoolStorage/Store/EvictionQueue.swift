@@ -164,7 +164,7 @@ final class EvictionQueue: Sendable {
         let whole = evictable.presentation.map { CacheKey(hash: $0) }
         let isNew = !order.contains(key)
         order.update(key, partOf: whole, evictable.storedRanges, at: evictable.lastUsedAt, quota: .to(quota))
-        // For a known resource, the order already contains the history.
+        // If the order already contained the resource, it also contains the history.
         guard isNew else { return }
         if let stop = evictable.history.stop {
             order.setStop(stop, of: key)

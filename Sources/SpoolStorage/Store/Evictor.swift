@@ -171,7 +171,7 @@ struct Evictor: Sendable {
     /// If little space is left, evicts slightly more than is currently needed, so that the next bytes do not have to
     /// wait.
     ///
-    /// Only unused media is evicted, and only if all of it, or all of its body, may be evicted.
+    /// Only unused media is evicted, and only in whole resources, bodies or starts.
     ///
     /// - Parameter hasNewBytes: Whether bytes were stored. If not, only rows were added.
     func freeSpaceAhead(hasNewBytes: Bool) {
@@ -256,7 +256,7 @@ struct Evictor: Sendable {
             do {
                 try await store?.evictor.evictExcess(of: limit)
             } catch let error as CacheError where error.code == .closed {
-                // Space is freed when the next bytes are stored.
+                // The store was closed. Space is freed when bytes are next stored.
             } catch {
                 store?.evictor.warn(error)
             }
@@ -357,7 +357,8 @@ struct Evictor: Sendable {
     /// - Parameters:
     ///   - most: The number of bytes up to which small resources are evicted. Evicting a hundred of them together takes
     ///     a quarter of the time of evicting them separately.
-    ///   - rowBytes: The number of bytes that the row of each evicted resource counts, if rows have to be removed.
+    ///   - rowBytes: The number of bytes that are counted for the row of each evicted resource, if rows have to be
+    ///     removed.
     /// - Returns: The number of bytes that were freed, or the number of resources without bytes.
     private func free(_ count: Int64, upTo most: Int64? = nil, rowBytes: Int64 = 0) -> Int64 {
         guard store.directory.access.isWritable, store.isOpen else { return 0 }
@@ -401,7 +402,7 @@ struct Evictor: Sendable {
     private struct Batch {
         var keys: [CacheKey] = []
         var byteCount: Int64 = 0
-        /// The number of bytes that the row of each resource counts.
+        /// The number of bytes that are counted for the row of each resource.
         let rowBytes: Int64
     }
 
@@ -411,7 +412,7 @@ struct Evictor: Sendable {
     /// - Parameters:
     ///   - isAhead: Whether no space is needed yet, in which case a body or a start is only evicted completely.
     ///   - quota: The quota to evict from; `nil` for all media.
-    ///   - rowBytes: The number of bytes that the row of each evicted resource counts.
+    ///   - rowBytes: The number of bytes that are counted for the row of each evicted resource.
     private func freeUnused(
         _ count: Int64, upTo most: Int64, isLastResort: Bool = false, isAhead: Bool = false, ofQuota quota: Int? = nil,
         rowBytes: Int64 = 0

@@ -67,7 +67,8 @@ final class FileRemover: Sendable {
                 "removal", error,
                 "\(error.message); the space of files that can't be removed counts as used")
         } else {
-            // If there was no file, the result shows nothing, because removing a missing file always succeeds.
+            // If there was no file, the result does not show whether removals work, because removing a missing file
+            // always succeeds.
             if let error {
                 reporter.warn(error.message)
             } else if claim > 0 {

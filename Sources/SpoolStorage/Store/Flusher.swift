@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// Changes are written 10 ms after a block is complete or a transfer has ended, and 100 ms after any other change.
 /// After a failure, they are written later. If the process is killed, only the changes since the last round are lost.
-/// No caller waits for them.
+/// No caller waits for these writes.
 final class Flusher: Sendable {
     /// The changes to write.
     struct Pending: Sendable {
@@ -27,7 +27,8 @@ final class Flusher: Sendable {
         /// Whether the timer was started for a complete block.
         var isSoon = false
         var failures = 0
-        /// Whether a round that the timer started is waiting for its turn or being written. There is at most one.
+        /// Whether a round that the timer started is waiting for its turn or being written. There is at most one such
+        /// round.
         var isInRound = false
         /// Whether a block has been completed since the round started.
         var isSoonAfterRound = false
@@ -52,7 +53,7 @@ final class Flusher: Sendable {
 
     /// Adds a version that has changed.
     ///
-    /// - Parameter isComplete: Whether one of its blocks is now complete, or a transfer has ended.
+    /// - Parameter isComplete: Whether a block of the version is now complete, or a transfer has ended.
     func note(_ generation: Generation, isComplete: Bool = false) {
         change(isSoon: isComplete) { $0.generations[generation.identifier] = generation }
     }

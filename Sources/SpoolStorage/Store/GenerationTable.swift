@@ -7,11 +7,13 @@ import Synchronization
 /// longer in the catalog. A key that is not in the table may still be stored.
 struct GenerationTable: Sendable {
     enum Phase: Sendable {
-        /// → current, if it is proven or nothing else is stored; retired, if it is removed, or is released unproven
+        /// The generation becomes current if it is proven or nothing else is stored. It is retired if it is removed, or
+        /// released unproven.
         case candidate
-        /// → retired, if it is removed or evicted, or if another version is proven; closed, and only stored again
+        /// The generation is retired if it is removed or evicted, or if another version is proven. If it is closed, it
+        /// stays stored, but is no longer in the table.
         case current
-        /// → removed
+        /// The generation is removed from the table when it has no lease and no record.
         case retired
     }
 
@@ -141,7 +143,7 @@ struct GenerationTable: Sendable {
     /// Records that a task, which has the key's turn, is reading the key's record from the catalog.
     mutating func beginReading(_ key: CacheKey) { reading[key] = false }
 
-    /// Ends the reading.
+    /// Records that the task has read the key's record.
     ///
     /// - Returns: Whether the record did not change meanwhile. Changes to other keys do not matter.
     mutating func endReading(_ key: CacheKey) -> Bool { reading.removeValue(forKey: key) == false }

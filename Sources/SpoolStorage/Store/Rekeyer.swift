@@ -256,7 +256,7 @@ private struct Rekeyer: Sendable {
     /// Removes the copy.
     func discard() {
         copy.discard(directory.fileSystem)
-        try? catalog.close()  // It was opened read-only.
+        try? catalog.close()  // The catalog was opened read-only.
         for name in created.names.withLock({ $0 }) { directory.removeMedia(name) }
         try? directory.close()  // The next opening then removes files without a record, as after an unclean shutdown.
     }

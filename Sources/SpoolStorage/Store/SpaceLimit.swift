@@ -114,7 +114,7 @@ final class AgeLimit: Sendable {
         self.clock = clock
     }
 
-    /// Reads the time from which ages count, before this opening records a use. The method blocks.
+    /// Reads the time from which ages count, before the store records a use. The method blocks.
     func readStart() throws {
         guard let age else { return }
         let start = AgeStart(

@@ -127,7 +127,7 @@ package struct StoredDownloads: Sendable {
 
     /// Removes one resource from a set, or all resources if `key` is `nil`.
     ///
-    /// - Returns: The keys that are no longer in any set; `nil` if none of them were in the set.
+    /// - Returns: The keys that are no longer in any set; `nil` if no resource was removed from the set.
     package func remove(_ key: CacheKey?, from set: String) async throws -> [CacheKey]? {
         try store.checkWritable()
         try await store.writer.write()

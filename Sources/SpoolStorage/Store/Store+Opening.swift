@@ -73,7 +73,7 @@ extension Store {
     }
 
     /// Returns a store that does not store anything, as a replacement for one whose directory can't be used. Invalid
-    /// values are corrected. If another process uses the directory, its media can be read.
+    /// values in the configuration are corrected. If another process uses the directory, its media can be read.
     ///
     /// - Throws: ``CacheError`` if memory can't be allocated.
     package static func fallback(
@@ -125,8 +125,8 @@ extension Store {
 
     /// Writes all changes to the catalog, releases all versions and closes the directory.
     ///
-    /// Remaining leases can still read open versions. Their files are marked, so that no other cache frees the bytes.
-    /// Later calls throw `closed`.
+    /// Open versions can still be read through the remaining leases. Their files are marked, so that no other cache
+    /// frees the bytes. Later calls throw `closed`.
     ///
     /// - Throws: ``CacheError`` if the catalog could not be written. The store is closed in any case.
     package func close() async throws {

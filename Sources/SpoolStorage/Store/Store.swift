@@ -273,8 +273,8 @@ package final class Store: Sendable {
     /// Checks stored blocks against their checksums. If all blocks are checked and repaired, the sums in the catalog
     /// are also repaired.
     ///
-    /// If something other than a regular file has the name of a media file, all of its blocks are bad, and repairing
-    /// removes the resource. A file that can't be opened this time is reported and skipped.
+    /// If something other than a regular file has the name of a media file, all blocks of the file are bad. Repairing
+    /// then removes the resource. A file that can't be opened this time is reported and skipped.
     ///
     /// - Parameters:
     ///   - key: The key of one resource; `nil` for all.

@@ -15,8 +15,8 @@ struct Verifier: Sendable {
         self.isRepairing = isRepairing
     }
 
-    /// Checks the stored blocks of one resource, or of all resources if `only` is `nil`. If all resources are checked,
-    /// also repairs the sums in the catalog.
+    /// Checks the stored blocks of one resource, or of all resources if `only` is `nil`. If all resources are checked
+    /// and repaired, also repairs the sums in the catalog.
     func run(_ only: CacheKey?, _ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()
@@ -70,7 +70,8 @@ struct Verifier: Sendable {
         }
     }
 
-    /// Checks one resource. A record that was changed without the cache's key counts as one bad block.
+    /// Checks the record of a resource that can't be opened. A record that was changed without the cache's key counts
+    /// as one bad block.
     private func verifyRecord(of key: CacheKey, _ result: inout VerificationReport) async throws {
         let record = try await store.executor.run(in: .maintenance) { try store.catalog.resource(key: key.hash) }
         guard record?.isUnreadable == true else { return }

@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The opening of stored versions and the start of new ones, as a value that operates on a store.
+/// The opening of stored versions and the creation of new ones, as a value that operates on a store.
 struct VersionOpener: Sendable {
     private let store: Store
 
@@ -12,8 +12,8 @@ struct VersionOpener: Sendable {
 
     /// Opens the version that is stored for a key. The caller has the key's turn. The method blocks.
     ///
-    /// - Parameter read: A function that returns the record, which is otherwise read from the catalog, for tests in
-    ///   which the stored version is replaced meanwhile.
+    /// - Parameter read: A function that returns the record; `nil` to read it from the catalog. Tests use the function
+    ///   to replace the stored version meanwhile.
     func openStored(
         _ key: CacheKey, _ user: (any GenerationUser)?, reading read: ((String) throws -> ResourceRecord?)? = nil
     ) throws -> Lease? {
