@@ -86,12 +86,12 @@ extension RangeLeaves {
         return leaf.ranges[index - leaf.start]
     }
 
-    /// Returns the position of the first range with a byte beyond `offset`, or the end.
+    /// Returns the position of the first range with a byte at or after `offset`, or the end.
     func positionOfFirstRange(endingAfter offset: Int64) -> Position {
         positionOfFirstRange(near: offset) { $0.upperBound > offset }
     }
 
-    /// Returns the position of the first range that starts beyond `offset`, or the end.
+    /// Returns the position of the first range that starts after `offset`, or the end.
     func positionOfFirstRange(startingAfter offset: Int64) -> Position {
         positionOfFirstRange(near: offset) { $0.lowerBound > offset }
     }

@@ -34,7 +34,7 @@ package enum XMLText {
         }
     }
 
-    /// Escapes the characters that are not allowed between tags or in quotes of either kind, and returns the text.
+    /// Returns the text, in which characters that are not allowed between tags or in quotes of either kind are escaped.
     package static func escaped(_ text: String) -> [UInt8] {
         var bytes: [UInt8] = []
         for byte in text.utf8 {

@@ -86,8 +86,8 @@ package struct CacheControl: Sendable, Hashable {
     ///
     /// - Parameters:
     ///   - shared: Whether several users share the cache.
-    ///   - hasAuthorization: Whether the request had `Authorization`. If so, a shared cache may store the response only
-    ///     if it contains `public`, `s-maxage` or `must-revalidate` (§3.5).
+    ///   - hasAuthorization: Whether the request contained `Authorization`. If so, a shared cache may store the
+    ///     response only if it contains `public`, `s-maxage` or `must-revalidate` (§3.5).
     ///   - status: The status of the response.
     package func allowsStoring(shared: Bool, hasAuthorization: Bool, status: Int = 200) -> Bool {
         if mustUnderstand ? !StatusRules.isUnderstood(status) : noStore { return false }

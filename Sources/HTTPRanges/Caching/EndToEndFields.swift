@@ -44,7 +44,7 @@ package enum EndToEndFields {
         name.canonicalName == "set-cookie" || name.canonicalName == "set-cookie2"
     }
 
-    /// Returns `stored`, with the fields of `newer` replaced (RFC 9111 §3.2).
+    /// Returns `stored`, updated with the fields of `newer` (RFC 9111 §3.2).
     ///
     /// Fields that describe the stored bytes do not change. In `Content-Type`, only the parameters are replaced. The
     /// result contains only fields that may be stored; see ``storable(_:isOfSite:)``.
@@ -79,8 +79,8 @@ package enum EndToEndFields {
         fields.without { messageDigests.contains($0.canonicalName) || representationDigests.contains($0.canonicalName) }
     }
 
-    /// Returns `fields`, reduced so that names and values have at most `limit` bytes. Fields that no cache or player
-    /// needs are removed before the others, and larger ones before smaller ones.
+    /// Returns `fields`, reduced so that all names and values together use at most `limit` bytes. Fields that no cache
+    /// or player needs are removed before the others, and larger ones before smaller ones.
     ///
     /// Fields that protect the origin's pages are never removed, even if they exceed the limit. See
     /// ``protectiveBytes(of:)``.
@@ -100,8 +100,8 @@ package enum EndToEndFields {
         return HTTPFields(fields.enumerated().filter { !dropped.contains($0.offset) }.map(\.element))
     }
 
-    /// Returns the size of the fields that protect the origin's pages, in bytes. Without them, a response would be less
-    /// safe than the origin intends.
+    /// Returns the size of the fields that protect the origin's pages, in bytes. Without these fields, a response would
+    /// be less safe than the origin intends.
     package static func protectiveBytes(of fields: HTTPFields) -> Int {
         fields.reduce(0) { $0 + (isProtective($1.name) ? size($1) : 0) }
     }
@@ -185,13 +185,13 @@ package struct Vary: Sendable, Hashable {
 
     /// Whether `Vary` contains `*` or an invalid name. A stored response then does not match any other request.
     package var isAny: Bool
-    /// The nominated names in lower case, ascending, each once.
+    /// The nominated names, in lower case, in ascending order and without duplicates.
     package var names: [String]
 
     /// Parses the fields of a response. If there is no `Vary`, no field is nominated.
     ///
-    /// If only the web pages of one origin may read a response, `Origin` is nominated, even though some servers omit it
-    /// (Fetch standard, “CORS protocol and HTTP caches”).
+    /// If only the web pages of one origin may read a response, `Origin` is also nominated, because some servers omit
+    /// it from `Vary` (Fetch standard, “CORS protocol and HTTP caches”).
     package init(fields: HTTPFields) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
         var parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }

@@ -75,7 +75,7 @@ private func seconds(from one: Int64, to other: Int64) -> Int64 {
 
 /// Caching rules that depend on the status.
 package enum StatusRules {
-    /// Returns whether a response without freshness information may be used for a while (RFC 9110 §15.1).
+    /// Returns whether a response without freshness information may be cached heuristically (RFC 9110 §15.1).
     fileprivate static func isHeuristicallyCacheable(_ status: Int) -> Bool {
         [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501].contains(status)
     }

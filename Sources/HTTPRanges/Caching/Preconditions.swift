@@ -86,9 +86,9 @@ package enum Preconditions {
 package struct RequestDirectives: Sendable, Hashable {
     /// The maximum age, in seconds.
     package var maxAge: Int64?
-    /// The number of seconds for which the response must stay fresh.
+    /// The minimum number of seconds for which the response must stay fresh.
     package var minFresh: Int64?
-    /// The number of seconds for which the response may have been stale; `Int64.max` for no limit.
+    /// The maximum number of seconds for which the response may have been stale; `Int64.max` for no limit.
     package var maxStale: Int64?
     /// Whether the response must be validated with the origin.
     package var noCache = false

@@ -96,7 +96,7 @@ struct BodyClaim {
 
     /// Returns the single `Content-Range`, or `nil` if it is absent or malformed.
     ///
-    /// - Throws: ``Contradiction`` if there are several, or if it contains a number larger than 2^53.
+    /// - Throws: ``Contradiction`` if there are several fields, or if a number in the field is larger than 2^53.
     static func contentRange(_ fields: HTTPFields) throws(Contradiction) -> ContentRange? {
         let values = fields[values: .contentRange]
         guard values.count <= 1 else { throw Contradiction(reason: "\(values.count) Content-Range fields") }
@@ -153,7 +153,8 @@ extension HTTPFields {
 ///
 /// ``PartialResponse`` decides how to use the body.
 package enum ResponseFraming {
-    /// Returns why a final response with these headers can't be used, as the end of a sentence; `nil` if it can.
+    /// Returns why a final response with these headers can't be used, as the end of a sentence; `nil` if it can be
+    /// used.
     package static func problem(_ head: HTTPResponse) -> String? {
         let fields = head.headerFields
         guard (200...599).contains(head.status.code) else {

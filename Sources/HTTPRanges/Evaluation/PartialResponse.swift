@@ -23,7 +23,7 @@ package enum PartialResponse {
         /// `nil`.
         package var discrepancy: String?
 
-        /// Creates a position.
+        /// Creates a placement.
         package init(offset: Int64, end: Int64?, version: ResourceVersion, discrepancy: String? = nil) {
             self.offset = offset
             self.end = end
@@ -46,8 +46,8 @@ package enum PartialResponse {
         case restart(String)
         /// 304: the stored version is the current one.
         case notModified
-        /// A 416 that does not contradict the stored bytes: the requested bytes do not exist. Contains the length, if
-        /// known.
+        /// A 416 that does not contradict the stored bytes: the requested bytes do not exist. The associated value is
+        /// the length, if known.
         case unsatisfiable(length: Int64?)
         /// The response has no usable body. Stored bytes stay unchanged.
         case refuse(Refusal)

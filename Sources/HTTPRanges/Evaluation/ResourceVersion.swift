@@ -12,9 +12,9 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
     package var contentType: String?
     /// The known content codings in `Content-Encoding`, in lower case, such as `gzip`.
     ///
-    /// The bytes and the length are then those of the encoded form, which players can't read (RFC 9110 §8.4). Players
-    /// ignore unknown codings, and so does this type, because origins send `none`, `utf-8` or `aws-chunked` for bytes
-    /// that are not encoded.
+    /// If there are any, the bytes and the length are those of the encoded form, which players can't read (RFC 9110
+    /// §8.4). Players ignore unknown codings, and so does this type, because origins send `none`, `utf-8` or
+    /// `aws-chunked` for bytes that are not encoded.
     package var contentEncoding: String?
     /// Whether the origin supports ranges; `nil` if unknown. An origin may support ranges without sending
     /// `Accept-Ranges` (RFC 9110 §14.3).
@@ -103,7 +103,8 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
 package struct StoredVersion: Sendable, Hashable {
     /// The version of the stored bytes.
     package var version: ResourceVersion
-    /// The end of the last stored byte, or 0 if there is none. A length less than this offset is a contradiction.
+    /// The offset after the last stored byte, or 0 if no byte is stored. A length less than this offset is a
+    /// contradiction.
     package var storedEnd: Int64
 
     /// Creates a stored version. If no byte is stored and no transfer is running, pass `nil` to ``PartialResponse``
@@ -133,7 +134,8 @@ enum VersionMatch {
     /// The versions differ.
     case different
 
-    /// Compares validators, lengths and encodings. If the validators are inconclusive, it compares types.
+    /// Creates the result by comparing validators, lengths and encodings. If the validators are inconclusive, types are
+    /// also compared.
     init(of placement: PartialResponse.BodyPlacement, to stored: StoredVersion, rule: CombiningRule) {
         let new = placement.version
         let old = stored.version

@@ -1,4 +1,4 @@
-/// A date in HTTP headers, such as the last change of a resource at its origin.
+/// A date in HTTP headers, such as the time at which a resource was last changed at its origin.
 ///
 /// It consists of whole seconds in UTC. This type parses the three forms that recipients must accept (RFC 9110 §5.6.7),
 /// and writes the first one. It does not depend on a locale, formatter or clock.
@@ -62,7 +62,7 @@ extension HTTPDate {
     private static let months = [
         "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ]
-    /// The seconds at the start of year 0 and of year 10000.
+    /// The start of year 0 and of year 10000, in seconds since 1970.
     private static let yearZero: Int64 = -62_167_219_200
     private static let yearTenThousand: Int64 = 253_402_300_800
 

@@ -12,7 +12,7 @@ package struct RangeHeader: Sendable, Hashable {
         case bounded(first: Int64, last: Int64)
         /// The form `first-`: from that offset to the end.
         case from(Int64)
-        /// The form `-count`: this number of bytes at the end.
+        /// The form `-count`: the last `count` bytes.
         case suffix(Int64)
     }
 
@@ -77,8 +77,8 @@ package struct RangeHeader: Sendable, Hashable {
     ///
     /// Ranges are limited to the length. Those past the end, and suffixes without bytes, are ignored; if none is left,
     /// the request is unsatisfiable (RFC 9110 §14.1.2). If ranges overlap or touch, all are sorted and joined;
-    /// otherwise they stay in the requested order (§15.3.7.2). If there are more than `limit`, the whole resource is
-    /// sent instead (§14.2). Any suffix of an empty resource means the whole resource.
+    /// otherwise they stay in the requested order (§15.3.7.2). If there are more than `limit` ranges, the whole
+    /// resource is sent instead (§14.2). Any suffix of an empty resource means the whole resource.
     package func resolve(length: Int64, limit: Int = 16) -> Resolution {
         let length = max(0, length)
         var ranges: [Range<Int64>] = []

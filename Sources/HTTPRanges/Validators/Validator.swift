@@ -9,7 +9,7 @@ package struct Validator: Sendable, Hashable {
     package var entityTag: EntityTag?
     /// The `Last-Modified` of the response, as in the header; `nil` if it was not a date.
     package var lastModified: String?
-    /// The `Date` of the response. A modification shortly before it may not have been the last.
+    /// The `Date` of the response. A modification shortly before this date may not have been the last.
     package var date: HTTPDate?
 
     /// Creates a validator from these parts. A `lastModified` that is not an HTTP date is ignored.
@@ -56,8 +56,8 @@ package struct Validator: Sendable, Hashable {
     /// Returns whether the validators prove that both versions are the same, byte for byte (RFC 9110 §8.8.3.2,
     /// §8.8.2.2).
     ///
-    /// If both have a tag, only the tags count. If either has no tag, equal strong dates count, unless the other side's
-    /// tag is weak.
+    /// If both validators contain a tag, only the tags count. If either validator has no tag, equal strong dates count,
+    /// unless the tag of the other validator is weak.
     package func stronglyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.stronglyMatches(otherTag) }
         guard entityTag?.isWeak != true, other.entityTag?.isWeak != true else { return false }
@@ -65,7 +65,7 @@ package struct Validator: Sendable, Hashable {
     }
 
     /// Returns whether both validators may belong to the same version. Their tags must be equal, ignoring weakness. If
-    /// either has no tag, their dates must be equal. The result is false if there is nothing to compare.
+    /// either validator has no tag, their dates must be equal. The result is false if there is nothing to compare.
     package func weaklyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.weaklyMatches(otherTag) }
         guard let lastModifiedDate else { return false }
@@ -226,7 +226,7 @@ package struct EntityTag: Sendable, Hashable {
         value.utf8.elementsEqual(other.value.utf8)
     }
 
-    /// The same tag as a weak one, which does not prove equal bytes.
+    /// The same tag as a weak tag, which does not prove that bytes are equal.
     var weakened: EntityTag { EntityTag(unchecked: value, isWeak: true) }
 
     private init(unchecked value: String, isWeak: Bool) {
