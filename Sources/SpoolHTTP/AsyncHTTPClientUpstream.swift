@@ -279,7 +279,8 @@ extension HTTPClient.Configuration.Proxy {
     }
 }
 
-/// A received buffer, or several joined buffers. It is small enough for an existential without a box.
+/// A received buffer, or several joined buffers. The value is small enough to be stored in an existential without
+/// boxing.
 struct ReceivedBytes: GatheredBytes {
     private(set) var buffer: ByteBuffer
 

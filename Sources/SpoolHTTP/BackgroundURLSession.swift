@@ -103,13 +103,13 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     private func deliveredTasks() async -> [URLSessionTask] {
         var tasks = await session.allTasks
         for _ in 0..<20 where tasks.contains(where: { $0.state == .completed }) {
-            guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { break }  // The task is cancelled.
+            guard (try? await Task.sleep(for: .milliseconds(100))) != nil else { break }  // Fails after cancellation.
             tasks = await session.allTasks
         }
         return tasks
     }
 
-    /// Cancels the task, and deletes the received file.
+    /// Cancels the transfer, and deletes its received file.
     public func remove(_ identifier: String) async {
         for task in await session.allTasks where task.taskDescription == identifier { task.cancel() }
         folder.remove(identifier)

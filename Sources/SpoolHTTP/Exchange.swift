@@ -104,7 +104,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
             repeat {
                 sent = state.withLock { $0.sent }
                 let limit = configuration.responseTimeout
-                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // Cancelled by headers.
+                let isOver = (try? await configuration.clock.sleep(for: limit)) != nil  // The headers cancel the sleep.
                 guard isOver else { return }
             } while sent < state.withLock { $0.sent }
             giveUp(UpstreamError(.timedOut, "\(name) did not respond within \(configuration.responseTimeout)"))
@@ -212,8 +212,8 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     }
 }
 
-/// The body of an ``Exchange``, for ``UpstreamBody``. It closes the exchange when it is released, before or during
-/// iteration.
+/// The body of an ``Exchange``, for ``UpstreamBody``. The exchange is closed when the body is released, before or
+/// during iteration.
 struct ExchangeBody<Chunk: GatheredBytes>: AsyncSequence, Sendable {
     typealias Element = Chunk
 

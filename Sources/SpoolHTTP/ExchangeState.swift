@@ -21,7 +21,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     private var chunks: [(chunk: Chunk, count: Int)] = []
     private var buffered = 0
     private var isPaused = false
-    /// The result with which the transport has ended. Chunks that were received before are still delivered.
+    /// The result with which the transport has ended. Chunks that were received earlier are still delivered.
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
     private var meter: StallMeter

@@ -105,7 +105,7 @@ extension HTTPUpstream {
         /// The value of `User-Agent`. The default, `nil`, sends `Spool/` followed by the version.
         ///
         /// A `User-Agent` field of the `MediaSource` replaces this value. An origin's statistics and rules may depend
-        /// on it.
+        /// on `User-Agent`.
         public var userAgent: String?
         /// A function that returns the value of `Cookie` for a URL, or `nil` for none.
         ///

@@ -11,7 +11,7 @@ import Spool
 /// (`Authorization`, `Cookie`, an app's key fields) are removed, and are not added again if a later redirect returns to
 /// their origin.
 struct RedirectWalk {
-    /// The request to send now, without the cookies of its jar.
+    /// The request to send now, without the cookies from its jar.
     private(set) var request: UpstreamRequest
     private var remaining: Int
     private let limit: Int
@@ -48,7 +48,7 @@ struct RedirectWalk {
         visited.insert(visit(at: now))
     }
 
-    /// Returns the request to send now, with the cookies of its jar.
+    /// Returns the request to send now, with the cookies from its jar.
     func outgoing(at now: Date = Date()) -> UpstreamRequest {
         var request = request
         let own = request.headerFields[.cookie] ?? storedCookies?(request.url)
@@ -111,8 +111,8 @@ struct RedirectWalk {
         return true
     }
 
-    /// The fields that may be sent to another origin. The nodes of a request must stay in it, so that a loop through a
-    /// redirect is detected (RFC 8586 §3).
+    /// The fields that may be sent to another origin. The list of nodes must stay in the request, so that a loop
+    /// through a redirect is detected (RFC 8586 §3).
     private static let portable: Set<HTTPField.Name> = [
         .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .accept, .acceptEncoding,
         .acceptLanguage, .userAgent, .via, .cdnLoop,
