@@ -4,8 +4,8 @@ public import Spool
 
 /// The objects of a bucket in S3, or in a compatible service, as media sources with signed URLs.
 ///
-/// Each URL is signed on this device for a limited time. It is signed again before that time has passed, and when the
-/// service rejects it. The cache key of an object consists only of the endpoint, the bucket and the object's key.
+/// Each URL is signed on this device for a limited time. A new URL is signed before that time has passed, and when the
+/// service rejects the URL. The cache key of an object consists only of the endpoint, the bucket and the object's key.
 ///
 /// ```swift
 /// let bucket = S3Bucket("films", region: "eu-central-1") { _ in try await session.credentials() }
@@ -38,9 +38,9 @@ public struct S3Bucket: Sendable {
     @nonexhaustive
     #endif
     public enum Addressing: Sendable {
-        /// Before the endpoint's host: `films.s3.eu-central-1.amazonaws.com/…`.
+        /// The name precedes the endpoint's host: `films.s3.eu-central-1.amazonaws.com/…`.
         case virtualHost
-        /// At the start of the path: `s3.eu-central-1.amazonaws.com/films/…`.
+        /// The name is at the start of the path: `s3.eu-central-1.amazonaws.com/films/…`.
         case path
     }
 
