@@ -228,7 +228,7 @@ final class OriginConnection: ChannelInboundHandler {
 }
 
 extension OriginState {
-    /// Records a request and decides the response.
+    /// Records a request and determines the response.
     fileprivate func response(
         _ head: HTTPRequestHead, _ body: [UInt8], connection: Int
     ) -> (OriginResponse, number: Int, path: String) {

@@ -34,8 +34,8 @@ public final class OriginLog: Sendable {
     /// Returns the requests to `path`, in order.
     public func exchanges(_ path: String) -> [OriginExchange] { exchanges.filter { $0.path == path } }
 
-    /// Returns the number of body bytes that the socket has accepted, for responses with status 200 or 206 to `path`,
-    /// or to any path.
+    /// Returns the number of body bytes that the socket has accepted, in responses with status 200 or 206. If `path` is
+    /// not `nil`, only responses for this path are counted.
     public func bytesSent(_ path: String? = nil) -> Int64 {
         media(path).reduce(0) { $0 + $1.bytesSent }
     }

@@ -54,13 +54,13 @@ public struct OriginResource: Sendable {
 
 /// A rule that changes the origin's responses to some requests for a resource, to simulate faults.
 ///
-/// The server itself does not simulate faults. It passes the request and the resource to each rule before it decides
-/// the response. Then it passes the decided response to each rule before sending it. The fault simulations of the test
-/// kit use these two steps.
+/// The server itself does not simulate faults. It passes the request and the resource to each rule before it determines
+/// the response. It then passes that response to each rule before sending it. The fault simulations of the test kit use
+/// these two steps.
 public struct OriginRule: Sendable {
-    /// A function that changes the request and the resource, before the response is decided.
+    /// A function that changes the request and the resource, before the response is determined.
     package typealias Prepare = @Sendable (inout OriginRequest, inout OriginResource) -> Void
-    /// A function that changes the decided response, before its framing is set.
+    /// A function that changes the response, before its framing is set.
     package typealias Revise = @Sendable (inout OriginResponse) -> Void
 
     /// The requests to which the rule applies, by their index among all requests for the resource, from 0.
@@ -88,7 +88,7 @@ package struct OriginRequest: Sendable {
     package var headerFields: HTTPFields
     /// Whether the client wants to reuse the connection.
     package var keepsAlive: Bool
-    /// The number of previous requests to the same URL.
+    /// The number of previous requests to the same path.
     package var index: Int
 
     package init(method: String, query: String, headerFields: HTTPFields, keepsAlive: Bool, index: Int) {

@@ -1,7 +1,7 @@
 import Foundation
 package import HTTPTypes
 
-/// The response of an origin to one request. This type decides the response, and ``OriginConnection`` sends it.
+/// The response of an origin to one request. This type determines the response, and ``OriginConnection`` sends it.
 ///
 /// This type uses neither sockets nor a clock, because the date is a parameter. The origin does not use the package's
 /// parser for `Range` and `If-Range`. Otherwise, a mistake in one parser could hide a mistake in the other. Rules may
@@ -41,7 +41,7 @@ package struct OriginResponse: Sendable {
         }
     }
 
-    /// The number of previous requests to the same URL.
+    /// The number of previous requests to the same path.
     package let index: Int
     package var status = 200
     /// The names and values of the header fields, including invalid fields.

@@ -64,7 +64,7 @@ package final class OriginServer: Sendable {
     /// Starts a server.
     ///
     /// - Parameters:
-    ///   - resources: The resources by path, without the query. Other paths return 404.
+    ///   - resources: The resources by path, without the query. Requests for other paths receive a 404 response.
     ///   - port: The port, or 0 for any free port. To simulate a restart, use the port of a stopped server.
     ///   - identity: The certificate for TLS, or `nil` for HTTP.
     ///   - sendBufferSize: The size of the kernel's buffer for a connection (`SO_SNDBUF`), in bytes. With a small
@@ -156,7 +156,8 @@ package final class OriginServer: Sendable {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Not `nil`, as checked before.
     }
 
-    /// Serves `resource` at `path` from now on. With `nil`, the path returns 404.
+    /// Sets the resource that is served at `path`. If `resource` is `nil`, requests for the path receive a 404
+    /// response.
     package func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
     /// Resumes the stalled responses for `path`, or all stalled responses if `path` is `nil`.

@@ -30,7 +30,7 @@ package final class OriginState: Sendable {
         state.withLock { mutate(&$0.resources[path]) }
     }
 
-    /// Decides the response to a recorded request.
+    /// Returns the response to a recorded request.
     package func response(_ exchange: OriginExchange, keepsAlive: Bool) -> OriginResponse {
         let request = OriginRequest(
             method: exchange.method, query: exchange.query, headerFields: exchange.headerFields, keepsAlive: keepsAlive,

@@ -18,9 +18,9 @@ off_t c_system_files_next_data(int file_descriptor, off_t offset);
 /// file counts as a sparse hole.
 off_t c_system_files_next_hole(int file_descriptor, off_t offset);
 
-/// Reads bytes that are in the page cache, without disk access, by preadv2(2) with RWF_NOWAIT. It may read fewer than
-/// `count` bytes. Returns -1 with EAGAIN if the disk would be needed, with EOPNOTSUPP if the file system does not
-/// support this (tmpfs before Linux 6.6), or with ENOSYS on kernels before 4.14.
+/// Reads bytes that are in the page cache, without disk access, by preadv2(2) with RWF_NOWAIT. The function may read
+/// fewer than `count` bytes. Returns -1 with EAGAIN if the disk would be needed, with EOPNOTSUPP if the file system
+/// does not support this (tmpfs before Linux 6.6), or with ENOSYS on kernels before 4.14.
 ssize_t c_system_files_read_now(int file_descriptor, void *buffer, size_t count, off_t offset);
 
 /// Returns whether the processor has AES instructions.
