@@ -79,9 +79,9 @@ public final class AsyncHTTPClientUpstream: Upstream {
     /// The route of requests to their origin.
     private enum Way: Hashable {
         case direct
-        /// Through a tunnel that the proxy opens to the origin.
+        /// Requests are sent through a tunnel that the proxy opens to the origin.
         case tunnel(ProxyEnvironment.Proxy)
-        /// To the proxy, which sends the request to the origin.
+        /// Requests are sent to the proxy, which forwards them to the origin.
         case forward(ProxyEnvironment.Proxy)
 
         init(_ proxy: ProxyEnvironment.Proxy?, isSecure: Bool) {

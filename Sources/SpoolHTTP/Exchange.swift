@@ -29,7 +29,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     private let configuration: HTTPUpstream.Configuration
     private let state: Mutex<Shell>
 
-    /// Creates an exchange for the URL `name`.
+    /// Creates an exchange for a request. In messages, `name` identifies the URL of the request.
     init(_ name: String, _ configuration: HTTPUpstream.Configuration) {
         self.name = name
         self.configuration = configuration

@@ -190,7 +190,7 @@ struct StallMeter {
     /// The kind of stall.
     enum Stall { case isSilent, isSlow }
 
-    /// Whether the body has no stated length, such as a live stream. Such a body is never considered slow.
+    /// Whether the length of the body is unknown, as for a live stream. Such a body is never considered slow.
     var isEndless = false
     private let slowTicks: Int
     private let leastBytes: Double

@@ -14,9 +14,9 @@ package enum EndToEndFields {
     /// Message framing, `Age`, secrets of one user, and URLs, whose paths and queries may be secret, are removed.
     /// Fields listed in `private` or `no-cache` are also removed, even if other directives permit them.
     ///
-    /// - Parameter isOfSite: Whether the cache belongs to a reverse proxy for a site. Cookies are then stored if a
-    ///   shared cache may use the response for some time without a request to the origin. URLs are then always stored,
-    ///   because the site publishes them.
+    /// - Parameter isOfSite: Whether the cache belongs to a reverse proxy for a site. If so, URLs are always stored,
+    ///   because the site publishes them. Cookies are stored if a shared cache may use the response for some time
+    ///   without a request to the origin.
     package static func storable(_ fields: HTTPFields, isOfSite: Bool = false) -> HTTPFields {
         let control = CacheControl.governing(fields).control
         let storesCookies = isOfSite && allowsCookies(control)
@@ -183,15 +183,15 @@ package struct Vary: Sendable, Hashable {
         }
     }
 
-    /// Whether `Vary` contains `*` or an invalid name. A stored response then does not match any other request.
+    /// Whether `Vary` contains `*` or an invalid name. If so, a stored response does not match any other request.
     package var isAny: Bool
     /// The nominated names, in lower case, in ascending order and without duplicates.
     package var names: [String]
 
     /// Parses the fields of a response. If there is no `Vary`, no field is nominated.
     ///
-    /// If only the web pages of one origin may read a response, `Origin` is also nominated, because some servers omit
-    /// it from `Vary` (Fetch standard, “CORS protocol and HTTP caches”).
+    /// `Origin` is also nominated if only the web pages of one origin may read the response (Fetch standard, “CORS
+    /// protocol and HTTP caches”). Some servers omit `Origin` from `Vary`.
     package init(fields: HTTPFields) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
         var parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }

@@ -13,8 +13,8 @@ package enum PartialResponse {
         package var offset: Int64
         /// The end of the body. Later bytes must not be stored.
         ///
-        /// The value is `nil` if the headers do not state the end. The end of a complete body of the whole resource is
-        /// then the length. The end of an interrupted body proves nothing.
+        /// The value is `nil` if the headers do not state the end. In that case, the end of a complete body of the
+        /// whole resource is the length. The end of an interrupted body proves nothing.
         package var end: Int64?
         /// The version of the bytes. If the bytes are combined with stored ones, this version combines both
         /// descriptions, and replaces the stored one.
@@ -74,7 +74,7 @@ package enum PartialResponse {
         /// A sentence about the problem, without a URL or credentials.
         package var reason: String
 
-        /// Creates a rejection.
+        /// Creates a refusal.
         package init(kind: Kind, status: Int, reason: String) {
             self.kind = kind
             self.status = status

@@ -32,18 +32,19 @@ struct BlockMap: Sendable {
     /// Checksums that are already in the catalog. If blocks are unencrypted, a checksum is removed once it has been
     /// used.
     private var stored: [Int64: BlockRecord] = [:]
-    /// The newest checksum of each partly received block that this process has checked or given a checksum.
+    /// The newest checksum of each partly received block, if this process has checked or created that checksum.
     private var prefixSeals: [Int64: BlockRecord] = [:]
     /// Ranges that must not change, by ticket.
     private var holds: [UInt64: Range<Int64>] = [:]
     private var lastTicket: UInt64 = 0
 
-    /// The bytes that are recorded in the catalog, or will be once the changes that were taken last are written.
+    /// The bytes that are recorded in the catalog, or will be recorded once the changes that ``takeChanges()`` returned
+    /// last are written.
     private(set) var recorded: ByteRangeSet
-    /// Checksums that have not been taken yet, in the order in which they were created.
+    /// Checksums that ``takeChanges()`` has not returned yet, in the order in which they were created.
     private var fresh: [BlockRecord] = []
-    /// Recorded blocks that are now missing, and whose removal has not been taken yet. Removals are written before
-    /// ``fresh``.
+    /// Recorded blocks that are now missing, and whose removal ``takeChanges()`` has not returned yet. Removals are
+    /// written before ``fresh``.
     private var removed = ByteRangeSet()
     /// Whether all ranges must be recorded again.
     private var isRecordStale: Bool
@@ -171,7 +172,7 @@ struct BlockMap: Sendable {
         return true
     }
 
-    /// Records that the bytes on disk are those from which `record` was made.
+    /// Records that the bytes on disk are those for which `record` was created.
     mutating func trust(_ record: BlockRecord) {
         let count = storedCount(of: record.index)
         if !keepsSeals { stored[record.index] = nil }
@@ -283,7 +284,7 @@ struct BlockMap: Sendable {
         return runs
     }
 
-    /// Removes blocks, even if they are held, because damaged bytes must not be served.
+    /// Removes the blocks that `range` touches, even if they are held, because damaged bytes must not be served.
     mutating func invalidate(_ range: Range<Int64>) {
         guard !storedRanges.intersection(range).isEmpty else { return }
         let blocks = Self.blocks(of: range)

@@ -62,7 +62,8 @@ struct BlockReclaimer: Sendable {
         return evicted
     }
 
-    /// Splits a run into one block and the rest. If the disk can't free that block, the other blocks stay stored.
+    /// Splits a run into one block and the remaining blocks. If the disk can't free that block, the other blocks stay
+    /// stored.
     private func parts(of run: Range<Int64>) -> [Range<Int64>] {
         let isEnd = run.upperBound == blocks.withMap { $0.storedRanges.bounds?.upperBound }
         let border =
@@ -92,8 +93,8 @@ struct BlockReclaimer: Sendable {
         } catch {
             failure = error
         }
-        // The claim is returned only after the disk has freed the blocks, because other bytes are then written to that
-        // space.
+        // The claim is returned only after the disk has freed the blocks, because other bytes may be written to that
+        // space once the claim is returned.
         blocks.recordFreed(min(claim, freed.byteCount), of: claim)
         return (freed, failure)
     }

@@ -141,7 +141,7 @@ struct BlockSeal: Hashable, Sendable {
     static let byteCount = 28
     static let nonceByteCount = 12
 
-    // 28 bytes without a heap allocation, in the stored order.
+    // The 28 bytes, in the stored order. They do not need a heap allocation.
     private var bytes0, bytes8, bytes16: UInt64
     private var bytes24: UInt32
 
@@ -183,7 +183,7 @@ enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
     /// Whether the key is needed to read the bytes.
     var isEncrypted: Bool { self != .plain }
 
-    /// The format for a cache that this machine encrypts.
+    /// The format that this machine uses to encrypt a cache.
     static let encrypted: BlockFormat = hasAES ? .aesGCM : .chaChaPoly
 
     private static var hasAES: Bool {
@@ -198,7 +198,7 @@ enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
 
 /// The cipher of an encrypted cache, for its blocks and the values of its catalog.
 extension BlockFormat {
-    /// Encrypted bytes.
+    /// Encrypted bytes, with their nonce and authentication tag.
     struct Sealed {
         var nonce: Data
         /// The ciphertext, which is as long as the bytes.

@@ -95,8 +95,8 @@ struct EncryptedBlocks: Sendable {
 
     // MARK: - Reading
 
-    /// Returns whether a block has been encrypted again, with more bytes, since the record was created, or soon will
-    /// be.
+    /// Returns whether a block has been encrypted again, with more bytes, since the record was created, or will be
+    /// soon.
     func isSuperseded(_ record: BlockRecord) -> Bool {
         blocks.withFilling { map, filling in
             filling[record.index] != nil || map.seal(of: record.index) ?? record != record
@@ -236,7 +236,7 @@ struct EncryptedBlocks: Sendable {
 /// only up to the count in the map, which is published under the map's lock.
 final class FillingBlock: @unchecked Sendable {
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: Int(Block.size), alignment: 16)
-    /// The number of bytes. Only the writer uses it.
+    /// The number of bytes. Only the writer uses this property.
     private(set) var count = 0
 
     deinit { buffer.deallocate() }

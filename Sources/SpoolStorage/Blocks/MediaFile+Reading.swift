@@ -5,7 +5,7 @@ import Synchronization
 extension MediaFile {
     /// Reads stored bytes immediately, on the calling thread, if they are proven and in memory.
     ///
-    /// - Returns: The number of bytes, at least one; `nil` if an immediate read is not possible.
+    /// - Returns: The number of bytes that were read, at least one; `nil` if an immediate read is not possible.
     func readWithoutBlocking(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         guard !buffer.isEmpty, let open = file.openNow else { return nil }
         if let encrypted { return encrypted.readWithoutBlocking(offset, into: buffer, open) }
@@ -63,7 +63,7 @@ extension MediaFile {
     /// Reads stored bytes.
     ///
     /// Blocks that an earlier process stored are checked against their checksums when they are first read. All blocks
-    /// are checked again after the file was closed, and after a day. Other reads cost a `pread` and a few tens of
+    /// are checked again after the file has been closed, and after a day. Other reads cost a `pread` and a few tens of
     /// nanoseconds.
     ///
     /// - Parameters:
@@ -150,7 +150,7 @@ extension MediaFile {
     /// Checks stored blocks against `records`, including blocks that were checked before.
     ///
     /// Records of blocks that are not stored are skipped. If `repairing` is `true`, damaged blocks are discarded.
-    /// Otherwise, they stay, and the next read of each one discards it.
+    /// Otherwise, each damaged block stays until it is next read.
     func verify(_ records: [BlockRecord], repairing: Bool) -> Findings {
         var findings = Findings()
         for record in records {

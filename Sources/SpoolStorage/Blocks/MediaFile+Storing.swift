@@ -22,7 +22,8 @@ extension MediaFile {
     /// Writes bytes like ``store(_:at:)``. At most `space` of them may be new, because only that many bytes are
     /// reserved.
     ///
-    /// - Parameter space: The number of bytes left in the reservation. It is reduced by each new byte that is claimed.
+    /// - Parameter space: The number of bytes left in the reservation. It is reduced by the number of newly claimed
+    ///   bytes.
     /// - Returns: `false`, without writing any bytes, if more than `space` bytes would be new. In that case, bytes that
     ///   were stored when the reservation was made have since been evicted.
     func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64, space: inout Int64) throws -> Bool {

@@ -13,9 +13,9 @@ import Synchronization
 /// do not wait for other operations. Storing and evicting exclude each other, so that space is not freed right after
 /// bytes were written to it.
 final class MediaFile: Sendable {
-    /// The state that storing and evicting share. The writer's lock is held during these file operations, which do not
-    /// make callbacks. The map's lock is taken while the writer's lock is held, and the lock of the space account while
-    /// the map's lock is held.
+    /// The state that storing and evicting share. The writer's lock is held during the file operations for storing and
+    /// evicting, which do not make callbacks. The map's lock is taken while the writer's lock is held, and the lock of
+    /// the space account while the map's lock is held.
     struct Writer: Sendable {
         /// The stored bytes of each block that a transfer is filling, at most 64 KiB for each transfer. They are
         /// buffered because checksums cover the received bytes, not those that the disk returns later. Media in memory
@@ -43,7 +43,7 @@ final class MediaFile: Sendable {
     let encrypted: EncryptedBlocks?
     let writer: TryableLock<Writer>
 
-    /// Creates the file of a version from its stored part.
+    /// Creates the object for a version's file, without accessing the file.
     ///
     /// - Parameters:
     ///   - file: The file.
@@ -133,8 +133,8 @@ final class MediaFile: Sendable {
 
     /// Sets the whole resource's length, so that a short last block counts as complete.
     ///
-    /// - Returns: `false`, without a change, if more bytes are stored or a different length was set. In that case, the
-    ///   length belongs to another version.
+    /// - Returns: `false`, without a change, if bytes beyond the length are stored or a different length was set. In
+    ///   that case, the length belongs to another version.
     func setLength(_ length: Int64) -> Bool { blocks.withMap { $0.setLength(length) } }
 
     /// Ends all claims, because the version is no longer in the cache.

@@ -14,8 +14,8 @@ final class StoredBlocks: Sendable {
         var map: BlockMap
         /// Whether stored bytes count as claimed space.
         var isCounted = true
-        /// The number of bytes in evicted blocks whose space the disk has not freed. These bytes stay claimed until the
-        /// file is removed.
+        /// The number of bytes in evicted blocks whose space the disk has not freed. These bytes stay claimed until
+        /// they are freed or the file is removed.
         var unfreed: Int64 = 0
         /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
         var filling: [Int64: FillingBlock] = [:]
@@ -121,8 +121,9 @@ final class StoredBlocks: Sendable {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
-    /// Returns the same as ``trusted(at:)``. The result is `nil` if the bytes were checked before `open` was opened, or
-    /// more than ``trustTime`` ago.
+    /// Returns the same as ``trusted(at:)``, unless the trust has ended.
+    ///
+    /// - Returns: `nil` if the bytes were checked before `open` was opened, or more than ``trustTime`` ago.
     func trusted(at offset: Int64, in open: OpenFile) -> (range: Range<Int64>, removals: UInt64)? {
         let now = trustEnds ? elapsed() : .zero
         return state.withLock { state in

@@ -3,7 +3,7 @@ import Foundation
 import GRDB
 
 extension Catalog {
-    /// Returns the resource with this key, and its stored version.
+    /// Returns the resource with this key, and its stored version; `nil` if the resource is not recorded.
     func resource(key: String) throws -> ResourceRecord? {
         try readOnce { db in
             let statement = try db.cachedStatement(sql: Self.resourceQuery + " WHERE resource.key = ?")
@@ -194,7 +194,7 @@ extension Catalog {
     }
 }
 
-/// Reads cells whose damage does not invalidate the row.
+/// Methods for cells whose damage does not invalidate the row.
 extension Row {
     /// Returns the integer in a cell; `nil` if the cell contains anything else.
     func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // Fails if the cell has another type.

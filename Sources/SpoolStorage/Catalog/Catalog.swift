@@ -350,7 +350,7 @@ final class Catalog: Sendable {
         var copies: [Int64: [String]] = [:]
         for name in try fileSystem.list(folder) where name.hasPrefix(prefix) {
             let digits = name.dropFirst(prefix.count).prefix { $0.isASCII && $0.isNumber }
-            // Spool has never used other names.
+            // Files with other names are not from Spool.
             guard let stamp = Int64(digits), name.dropFirst(prefix.count + digits.count).hasPrefix(".sqlite") else {
                 continue
             }

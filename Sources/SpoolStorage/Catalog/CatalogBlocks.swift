@@ -8,7 +8,7 @@ struct CatalogBlocks {
 
     init(_ catalog: Catalog) { self.catalog = catalog }
 
-    /// Returns the records of a version's blocks with these indices, in ascending order. Invalid rows are skipped.
+    /// Returns the records of a version's blocks with the given indices, in ascending order. Invalid rows are skipped.
     func records(
         of generation: Int64, in indices: Range<Int64> = 0..<Int64.max, limit: Int = .max
     ) throws -> [BlockRecord] {

@@ -140,7 +140,7 @@ final class CatalogCopy: Sendable {
         try fileSystem.openFile(path, .readWrite).synchronize()
     }
 
-    /// Returns the values of all resources, in their order of eviction, which stays the same.
+    /// Returns the values of all resources, in their order of eviction, which the copy preserves.
     private func sealedResources() throws -> [StatementArguments] {
         try previous.read { db in
             let rows = try Row.fetchCursor(
@@ -155,7 +155,7 @@ final class CatalogCopy: Sendable {
                 do {
                     values.append(try sealedResource(row, after: &last))
                 } catch is CatalogCipher.UnreadableValue {
-                    // The resource was removed with its version.
+                    // An unreadable resource has already been removed with its version.
                 }
             }
             return values

@@ -69,7 +69,7 @@ struct CatalogCounts {
             rowBytes: Catalog.byteCount(try db.number("rowBytes")))
     }
 
-    /// Returns whether another program has changed the bytes of the row.
+    /// Returns whether another program has changed the row or its byte count.
     private func isRowChanged(_ stored: GenerationRecord, of record: ResourceRecord) -> Bool {
         guard let rowBytes = self.rowBytes(of: record) else { return false }
         return ![0, Self.earlierDifference].contains(rowBytes - stored.rowBytes)

@@ -13,7 +13,7 @@ struct CatalogTransaction {
 
     /// Adds a version of a resource, and removes the records of the previous version.
     ///
-    /// The pin and the date of creation stay. The resource counts as used at `date`.
+    /// The pin and the date of creation do not change. The resource counts as used at `date`.
     ///
     /// - Parameters:
     ///   - identifier: The name of the version's media file.

@@ -167,7 +167,7 @@ struct CatalogUses {
     /// Replaces dates of use that are later than `date`, because a wrong clock recorded them, with dates just before
     /// `date`. Each call replaces a few hundred dates. Their order stays the same.
     ///
-    /// - Returns: The number of dates that were moved. Repeat the call until the result is 0.
+    /// - Returns: The number of dates that were replaced. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {
         // In an encrypted cache, the order does not contain dates.
         guard cipher.isPlain else { return 0 }

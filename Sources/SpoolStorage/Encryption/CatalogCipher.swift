@@ -12,7 +12,8 @@ struct CatalogCipher: Sendable {
         case url, contentType, createdAt, lastUsedAt, version, fields, collection, source, history
     }
 
-    /// A value whose type is not that of its column, or that was changed, moved or encrypted with another key.
+    /// The error for a value whose type is not that of its column, or that was changed, moved or encrypted with another
+    /// key.
     struct UnreadableValue: Error {}
 
     private struct Keys {
@@ -72,7 +73,7 @@ struct CatalogCipher: Sendable {
         return try Self.seal(Data(text.utf8), place, keys, nonce: Data(nonce.prefix(12))).databaseValue
     }
 
-    /// Reads a cell.
+    /// Returns the decrypted text in a cell; `nil` if the cell is null.
     ///
     /// - Throws: ``UnreadableValue``.
     func open(_ row: Row, _ index: Int, _ column: Column, of name: String) throws -> String? {
