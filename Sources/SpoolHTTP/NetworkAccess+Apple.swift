@@ -3,7 +3,7 @@ import Foundation
 import Spool
 
 extension URLRequest {
-    /// Restricts the networks of the request, and sets the class of service that fits the purpose.
+    /// Restricts the networks that the request may use, and sets the class of service that fits the purpose.
     ///
     /// The session's own restrictions still apply, as does a class of service that the app has set for the session.
     mutating func restrict(

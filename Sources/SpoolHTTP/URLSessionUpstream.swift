@@ -293,7 +293,7 @@ extension HTTPURLResponse {
 }
 
 extension UpstreamError {
-    /// Converts an error from URLSession.
+    /// Creates the error that corresponds to an error from URLSession.
     ///
     /// - Parameters:
     ///   - name: The name of the request in messages.

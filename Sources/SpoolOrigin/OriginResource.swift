@@ -129,8 +129,8 @@ package struct OriginRefusal: Sendable {
 
 /// The bytes of an origin's resource: a pattern, bytes in memory, or a file.
 ///
-/// Bytes past the end are sent only in responses that are too long. A pattern then continues, while data and files
-/// continue with zeros.
+/// Bytes past the end are sent only in responses that are too long. In such a response, a pattern continues, while data
+/// and files continue with zeros.
 #if hasAttribute(nonexhaustive)
 @nonexhaustive
 #endif

@@ -17,7 +17,7 @@ package struct OriginResponse: Sendable {
 
     /// A fault after a number of body bytes (`after`), or before the headers if `after` is `nil`.
     package struct Incident: Sendable {
-        /// The kind of incident: the connection closes, is reset, or stalls until it is released.
+        /// The kind of incident: the connection is closed or reset, or the response stalls until it is released.
         package enum Kind: Sendable { case cut, reset, stall }
         package var kind: Kind
         package var after: Int64?

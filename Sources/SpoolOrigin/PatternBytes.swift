@@ -3,9 +3,9 @@ public import Foundation
 /// Media whose bytes are computed from a seed and their offsets, so that a test detects wrong bytes without a copy of
 /// the media.
 ///
-/// Media of any size uses no memory. Each page of 4 KiB starts with an 8-byte stamp, followed by a piece of a fixed
-/// noise table. The seed and the page number determine the stamp and the piece. Therefore, bytes at a wrong offset,
-/// from another seed, or with flipped bits are detected. Filling and checking run at the speed of `memcpy` and
+/// Media of any size does not need memory. Each page of 4 KiB starts with an 8-byte stamp, followed by a piece of a
+/// fixed noise table. The seed and the page number determine the stamp and the piece. Therefore, bytes at a wrong
+/// offset, from another seed, or with flipped bits are detected. Filling and checking run at the speed of `memcpy` and
 /// `memcmp`, even in debug builds. The pattern is not cryptographic, and it cannot be compressed.
 ///
 /// The pattern continues past ``length``, and its bytes do not depend on the length, so that tests can detect responses

@@ -161,8 +161,8 @@ struct S3Signer {
         return (day, day + "T" + digits(parts.hour, 2) + digits(parts.minute, 2) + digits(parts.second, 2) + "Z")
     }
 
-    /// Percent-encodes all characters except the unreserved characters of RFC 3986, with upper-case digits, as the
-    /// signature requires.
+    /// Returns `text` with all characters percent-encoded except the unreserved characters of RFC 3986. The digits are
+    /// upper-case, as the signature requires.
     static func encoded(_ text: String) -> String {
         var result = ""
         for byte in text.utf8 {

@@ -23,7 +23,8 @@ package struct IPAddress: Hashable, Sendable {
         self.bytes = Self.unmapped(bytes)
     }
 
-    /// Removes the prefix of an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), so that both forms are equal.
+    /// Returns the bytes without the prefix of an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), so that both forms are
+    /// equal.
     private static func unmapped(_ bytes: [UInt8]) -> [UInt8] {
         guard bytes.count == 16, bytes.prefix(10).allSatisfy({ $0 == 0 }), bytes[10] == 0xFF, bytes[11] == 0xFF else {
             return bytes

@@ -34,7 +34,7 @@ struct ProxyEnvironment: Sendable {
 
     init(_ variables: [String: String]) { self.variables = variables }
 
-    /// Returns the proxy for `url`; `nil` for none.
+    /// Returns the proxy for `url`; `nil` if the URL is requested without a proxy.
     ///
     /// - Throws: ``UpstreamError`` with code `other` for an unusable proxy. The message does not contain the user or
     ///   the password.
@@ -52,7 +52,7 @@ struct ProxyEnvironment: Sendable {
         return proxy
     }
 
-    /// Parses `[scheme://][user:password@]host[:port]`. The default scheme is `http`, and the default port 1080.
+    /// Parses `[scheme://][user:password@]host[:port]`. The default scheme is `http`, and the default port is 1080.
     private static func parse(_ text: String) -> Proxy? {
         let text = text.contains("://") ? text : "http://" + text
         guard let url = URL(string: text), let scheme = url.scheme?.lowercased(),

@@ -6,7 +6,7 @@ import ByteRanges
 /// The type makes the decisions for ``MediaFile``, but does not perform I/O or take locks. The bytes in
 /// ``storedRanges`` were received by this process or an earlier one. The bytes in ``trusted`` were received by this
 /// process, or this process has checked them against their checksums. Only trusted bytes are served. Checksums from
-/// earlier processes are loaded only when their blocks are read; see ``needsSeals(for:)``.
+/// earlier processes are loaded only when their blocks are read; see ``StoredBlocks/seal(of:)``.
 ///
 /// Invariants: trusted bytes are a subset of the received bytes, and the received bytes of a block are a prefix of it.
 /// Each received range therefore starts at the start of a block.

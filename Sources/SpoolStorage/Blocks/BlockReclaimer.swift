@@ -93,8 +93,8 @@ struct BlockReclaimer: Sendable {
         } catch {
             failure = error
         }
-        // The claim is returned only after the disk has freed the blocks, because other bytes may be written to that
-        // space once the claim is returned.
+        // The claim is returned only after the disk has freed the blocks. Other bytes may be written to that space once
+        // the claim is returned.
         blocks.recordFreed(min(claim, freed.byteCount), of: claim)
         return (freed, failure)
     }

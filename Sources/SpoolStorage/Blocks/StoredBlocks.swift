@@ -115,8 +115,8 @@ final class StoredBlocks: Sendable {
     /// - Returns: The discarded blocks.
     func invalidateAll() -> [Range<Int64>] { withMap { $0.invalidateAll() }.map(Self.wholeBlocks) }
 
-    /// Returns the range of checked bytes that starts at `offset`, and the number of removals so far; `nil` if the byte
-    /// at `offset` has not been checked.
+    /// Returns the range of checked bytes that starts at `offset`, and the number of removals so far. The result is
+    /// `nil` if the byte at `offset` has not been checked.
     func trusted(at offset: Int64) -> (range: Range<Int64>, removals: UInt64)? {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }

@@ -3,8 +3,8 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// The byte counts of individual versions. If another program has changed a count, the correct count is computed from
-/// the stored blocks and texts. This type is a value that operates on a catalog.
+/// The byte counts of individual versions. If another program has changed a count, it is computed again from the stored
+/// blocks and texts, and corrected. This type is a value that operates on a catalog.
 struct CatalogCounts {
     private let catalog: Catalog
 

@@ -140,7 +140,7 @@ struct EncryptionMark {
         data = try salt + secret.sealed(with: Self.envelopeKey(key, salt: salt))
     }
 
-    /// Decrypts the secret.
+    /// Returns the decrypted secret.
     ///
     /// - Throws: ``CacheError`` with code `wrongEncryptionKey` for another key. Also throws errors from the key
     ///   derivation.

@@ -135,7 +135,7 @@ package struct EvictionOrder: Sendable {
         return unit == places[whole]?.unit ?? presentations[whole]
     }
 
-    /// Removes a resource that has no bytes, or must not be evicted.
+    /// Removes a resource from the order, because it has no bytes or must not be evicted.
     package mutating func remove(_ key: CacheKey) {
         guard let place = places.removeValue(forKey: key) else { return }
         count(key, in: place.unit, by: -1)
@@ -202,7 +202,7 @@ package struct EvictionOrder: Sendable {
     }
 
     /// Returns whether a victim is a presentation used recently enough to count as being played. No reader is open
-    /// while playback moves from one of its parts to the next.
+    /// while playback moves from one part of the presentation to the next.
     package func isPlaying(_ victim: Victim, at date: Date) -> Bool {
         units[victim.number].map { isPlaying($0, at: date) } ?? false
     }
@@ -351,7 +351,7 @@ package struct EvictionOrder: Sendable {
         return quotas[quota].strategy.nextVictim(isLastResort: isLastResort)
     }
 
-    /// Passes a change to a unit on to its strategies.
+    /// Reports a change of a unit to all strategies that contain the unit.
     private mutating func report(_ number: Int, _ change: (inout any EvictionStrategy) -> Void) {
         change(&strategy)
         for quota in units[number]?.ofQuotas.keys.sorted() ?? [] { change(&quotas[quota].strategy) }

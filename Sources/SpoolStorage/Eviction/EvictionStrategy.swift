@@ -3,8 +3,8 @@ import Foundation
 
 /// The order in which resources are evicted. A strategy is a value that uses neither I/O nor a clock.
 ///
-/// Resources are numbers from 0. The owner of the strategy reuses a number after its resource was evicted. Every method
-/// takes amortized constant time. A strategy never returns a resource that is held.
+/// Resources are numbers from 0. The owner of the strategy reuses a number after its resource has been evicted. Every
+/// method takes amortized constant time. A strategy never returns a resource that is held.
 package protocol EvictionStrategy: Sendable {
     /// Sets the stored bytes of a resource. The first call adds the resource. If the resource has no bytes, it was
     /// removed.
@@ -25,8 +25,8 @@ package protocol EvictionStrategy: Sendable {
     /// Returns the resource to evict next, which stays the same until ``update(_:fingerprint:_:)`` is called; `nil` if
     /// there is none.
     ///
-    /// - Parameter isLastResort: Whether even parts that readers have just passed are being evicted, so that no
-    ///   resource is spared.
+    /// - Parameter isLastResort: Whether even parts that readers have just passed are being evicted. If so, no resource
+    ///   is spared.
     mutating func nextVictim(isLastResort: Bool) -> EvictionVictim?
 }
 

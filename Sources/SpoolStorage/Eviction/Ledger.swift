@@ -7,7 +7,7 @@ import Synchronization
 /// the reservation becomes a claim, and `used` does not change. Removed bytes and unused reservations are returned
 /// once. Only received bytes are counted.
 ///
-/// Rows of the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by
+/// Rows in the catalog, with their header fields, are counted separately (``rowBytes``). They may exceed the limit by
 /// ``allowance(of:)``, which is a small part of the limit. Rows beyond the allowance use the space for media.
 /// Therefore, a cache uses at most the limit plus that allowance on disk, even if all resources are small.
 ///
@@ -85,13 +85,13 @@ final class Ledger: Sendable {
         return Reservation(count, of: self)
     }
 
-    /// Returns the number of bytes of media or rows to evict before a row of this size fits; 0 or less if it already
-    /// fits.
+    /// Returns the number of bytes of media or rows to evict before a row of `count` bytes fits. The result is 0 or
+    /// less if the row already fits.
     func shortage(ofRowBytes count: Int64) -> Int64 {
         state.withLock { $0.used.saturatingSum($0.rowBytes).saturatingSum(count) - $0.sumLimit }
     }
 
-    /// Changes the claims of rows by this number of bytes.
+    /// Changes the claims of rows by `difference` bytes.
     func correctRows(by difference: Int64) {
         state.withLock { $0.rowBytes = max(0, $0.rowBytes.saturatingSum(difference)) }
     }
@@ -135,7 +135,7 @@ enum ReservationResult: ~Copyable, Sendable {
     case reserved(Reservation)
     /// There is no space for the bytes.
     case full
-    /// There is still no space, and a reader has waited long enough.
+    /// There is still no space, and the maximum waiting time of a reader has passed.
     case late
 
     var isReserved: Bool {
@@ -164,7 +164,7 @@ struct Reservation: ~Copyable, Sendable {
         self.remaining = 0
     }
 
-    /// Turns this number of stored bytes into a claim.
+    /// Turns `count` reserved bytes, which have been stored, into a claim.
     mutating func claim(_ count: Int64) {
         precondition(count >= 0 && count <= remaining, "more bytes were stored than reserved")
         remaining -= count

@@ -30,7 +30,8 @@ package struct StandardEviction: EvictionStrategy {
         if bytes.total == 0 || bytes.total > entries[resource].byteCount { entries[resource].isNamed = false }
         entries[resource].byteCount = bytes.total
         bodies.update(resource, fingerprint: fingerprint, bytes: bytes.body, isHeld: isHeld, isRemembered: isNamed)
-        // A start with a body is not in the pool. It stays as a ghost, and returns to the main queue of the pool.
+        // A start with a body is not in the pool. It stays as a ghost, so that it later enters the main queue of the
+        // pool.
         starts.update(
             resource, fingerprint: fingerprint, bytes: bytes.body > 0 ? 0 : bytes.start, isHeld: isHeld,
             isRemembered: bytes.body > 0 || isNamed)

@@ -21,7 +21,7 @@ package final class BlockingExecutor: Sendable {
         case storing
         /// No player is waiting for the job, for example a write to the catalog or an eviction.
         case background
-        /// Long work on all stored media, such as checks, exports and sweeps.
+        /// The job is long work on stored media, such as a check, an export or a sweep.
         case maintenance
     }
 

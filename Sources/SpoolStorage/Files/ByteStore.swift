@@ -1,6 +1,6 @@
 /// The storage for media bytes, which do not have to be in files.
 ///
-/// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets another one, such as a
+/// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets another store, such as a
 /// ``MemoryByteStore``. The store contains only bytes. URLs, validators, checksums and times of use are in the cache's
 /// catalog. Each block is checked against its checksum when it is first read. If a store loses or changes bytes, they
 /// are fetched again, and are never returned to a player.
@@ -73,14 +73,14 @@ public protocol StoredFile: AnyObject, Sendable {
 
     /// Reads bytes at `offset` if they are in memory, without waiting for a disk.
     ///
-    /// - Returns: The number of bytes, at least one; `nil` if the first bytes are not in memory, or if the store can't
-    ///   determine this.
+    /// - Returns: The number of bytes that were read, at least one. `nil` if the first bytes are not in memory, or if
+    ///   the store can't determine this.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
 
     /// Writes all of `bytes` at `offset`. If the method throws, any part of them may have been written.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError)
 
-    /// Frees the space of `range`. Its bytes are zeros afterwards.
+    /// Frees the space of `range`. The bytes in the range are zeros afterwards.
     ///
     /// If the bounds are multiples of 4 KiB, all of the range is freed. If the range reaches the end of the file, the
     /// file is shortened instead. If the range starts at or after the end, nothing happens.

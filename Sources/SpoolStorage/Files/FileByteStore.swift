@@ -21,7 +21,7 @@ public final class FileByteStore: ByteStore {
     /// folders stay small.
     func path(_ name: String) -> String { "\(folder)/\(name.prefix(2))/\(name).media" }
 
-    /// Opens a file. Throws if it is not a regular file, for example if it is a link.
+    /// Opens a file. Throws an error if it is not a regular file, for example if it is a link.
     public func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)? {
         do {
             return try fileSystem.openFile(path(name), isWritable ? .readWrite : .read)
@@ -100,7 +100,7 @@ public final class MemoryByteStore: ByteStore {
         files.withLock { $0[name] }
     }
 
-    /// Creates an empty file.
+    /// Returns the file with this name, which is created if it does not exist.
     public func create(_ name: String) throws(CacheError) -> any StoredFile {
         files.withLock { files in
             if let file = files[name] { return file }

@@ -33,7 +33,7 @@ package protocol FileSystem: Sendable {
 
     /// Takes an exclusive lock that lasts as long as the returned file is open. The file is created if it is missing.
     ///
-    /// If the file can't be written (`EROFS`, `EACCES`), the method throws an error with that code, and nothing is
+    /// If the file can't be written to (`EROFS`, `EACCES`), the method throws an error with that code, and nothing is
     /// locked.
     ///
     /// - Returns: The lock's file, which may be read and written; `nil` if the lock is already held, in this process or

@@ -203,7 +203,7 @@ final class PooledFile: Sendable {
 
     /// Closes the descriptor as soon as it is no longer used.
     func close() {
-        // The file is released after the lock, because closing may block.
+        // The file is released after the lock has been released, because closing may block.
         let open = state.withLock { state in
             defer { state.open = nil }
             return state.open

@@ -5,8 +5,8 @@ import Synchronization
 extension Generation {
     /// Reads bytes immediately, on the calling thread, if they are proven and in memory.
     ///
-    /// - Returns: The number of bytes, at least one and at most the size of `buffer`; `nil` if ``read(_:into:)`` is
-    ///   needed.
+    /// - Returns: The number of bytes that were read, at least one and at most the size of `buffer`; `nil` if
+    ///   ``read(_:into:)`` is needed.
     package func readWithoutBlocking(_ offset: Int64, into buffer: UnsafeMutableRawBufferPointer) -> Int? {
         recordMove()
         if memory.isInUse, let count = memory.file.readWithoutBlocking(offset, into: buffer) { return count }

@@ -261,7 +261,7 @@ final class GenerationMemory: Sendable {
         }
     }
 
-    /// Evicts ranges.
+    /// Evicts ranges from memory.
     func evict(_ ranges: [Range<Int64>]) {
         turn.withLock { _ in
             let before = pages.byteCount

@@ -353,7 +353,7 @@ package struct GenerationDescription: Sendable, Hashable {
     }
 }
 
-/// The catalog's number of a version; `nil` until it is recorded.
+/// The number of a version in the catalog; `nil` until the version is recorded.
 final class CatalogRow: Sendable {
     private let id: Mutex<Int64?>
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// A hold on an open version. As long as it lasts, stored bytes stay readable.
+/// A hold on an open version. As long as the lease lasts, stored bytes stay readable.
 ///
 /// The lease ends with ``end()``, or when its last reference is released.
 package final class Lease: Sendable {

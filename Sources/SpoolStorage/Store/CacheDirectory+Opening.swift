@@ -30,7 +30,8 @@ extension CacheDirectory {
         do {
             try self.init(writing: path, key, fileSystem: fileSystem, bytes: bytes, now: now, lock: &lock)
         } catch {
-            // As soon as the disk accepts data again, another process, or a later opening in this process, may write.
+            // As soon as the disk accepts data again, another process may write, or this process may open the cache
+            // again.
             _ = try? lock?.lock(.none)  // Closing the file also releases the lock.
             lock = nil
             guard let error = error as? CacheError, error.isRefusalToWrite, !mustWrite else { throw error }
@@ -180,7 +181,7 @@ extension CacheDirectory {
         throw CacheError(.directoryInUse, "“\(path)” is in use by \(holder.isEmpty ? "another process" : holder)")
     }
 
-    /// Writes the identity of this process, and a random word that distinguishes this opening from all others.
+    /// Writes the identity of this process, and a random word that is different each time the directory is opened.
     private static func sign(_ lock: any StoredFile) throws -> String {
         let process = ProcessInfo.processInfo
         let name = process.processName.filter { !$0.isNewline }.prefix(60)

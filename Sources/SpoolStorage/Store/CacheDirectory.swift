@@ -197,7 +197,8 @@ final class CacheDirectory: Sendable {
         return false
     }
 
-    /// Whether a file has to be created in advance, because none exists or is being created.
+    /// Whether the file of the next generation has to be created in advance. The value is `false` if that file exists
+    /// or is being created.
     var wantsPreparedFile: Bool { access.isWritable && prepared.withLock { $0.isWanted } }
 
     /// Returns the file that was created in advance, if there is one. It then belongs to the caller.

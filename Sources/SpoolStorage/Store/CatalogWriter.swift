@@ -33,7 +33,7 @@ struct CatalogWriter: Sendable {
 
     private var catalog: Catalog { store.catalog }
 
-    /// Enables rounds by timer, which write changes when they are due.
+    /// Enables the timer, which starts a round when changes are due.
     func start() {
         state.flusher.start { [weak store] in
             guard let writer = store?.writer else { return }
@@ -411,7 +411,7 @@ struct UseTimes: Sendable {
 
     struct Use {
         var date: Date
-        /// Whether the clock was set back, in which case later recorded dates are wrong.
+        /// Whether the clock was set back, in which case recorded dates in the future are wrong.
         var isAfterJump: Bool
     }
 

@@ -80,7 +80,7 @@ final class EvictionQueue: Sendable {
         order.withLock { order in for key in keys { order?.remove(key) } }
     }
 
-    /// Records a use.
+    /// Records a use of a resource.
     func use(_ key: CacheKey, partOf presentation: CacheKey?, at date: Date) {
         order.withLock { $0?.use(key, partOf: presentation, at: date) }
     }
@@ -91,7 +91,7 @@ final class EvictionQueue: Sendable {
         order.withLock { _ = $0?.update(key, stored, at: now) }
     }
 
-    /// Adds resources again that were about to be evicted, but stay. The method blocks.
+    /// Adds resources again that were about to be evicted, but were not. The method blocks.
     func recordAgain(_ keys: [CacheKey]) {
         // After most evictions, no resources stay, so there is no need to wait for a round.
         guard !keys.isEmpty else { return }
@@ -111,7 +111,7 @@ final class EvictionQueue: Sendable {
     /// Adds resources that may now be evicted, as the catalog describes them. The method blocks. No round may be
     /// written meanwhile.
     ///
-    /// - Parameter andParts: Whether to add their parts as well.
+    /// - Parameter andParts: Whether to add the parts of the resources as well.
     func recordEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
         guard !keys.isEmpty, isRead else { return }
         let found = try keys.flatMap { try catalog.uses.evictables(of: $0.hash, andParts: andParts) }

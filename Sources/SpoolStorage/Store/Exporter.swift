@@ -172,7 +172,7 @@ final class ExportFile: Sendable {
         _ = synchronize(directory)
     }
 
-    /// Removes the file.
+    /// Removes the incomplete file.
     func discard() {
         // If the file can't be removed, nothing more can be done. A disk that fails to remove it would also have failed
         // to write it.

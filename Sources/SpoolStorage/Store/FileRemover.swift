@@ -116,8 +116,8 @@ final class FileRemover: Sendable {
 
     // MARK: - Files of an earlier process
 
-    /// Removes an incomplete copy of the catalog, and files that no record names, which remain after an unclean
-    /// shutdown. The method blocks.
+    /// Removes the remains of an unclean shutdown: an incomplete copy of the catalog, and files that no record names.
+    /// The method blocks.
     ///
     /// - Parameter isLive: A function that returns whether the store uses a file with this name, recorded or not; `nil`
     ///   once the store is closed.

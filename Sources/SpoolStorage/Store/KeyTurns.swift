@@ -158,8 +158,8 @@ final class BackgroundWork: Sendable {
         }
     }
 
-    /// Counts `body`, and the work that it starts, as one unit. A task that waits for all work therefore never sees it
-    /// half done.
+    /// Counts `body`, and the work that it starts, as one unit. A task that waits for all work therefore waits for the
+    /// whole unit.
     func counting<Value>(_ body: () throws -> Value) rethrows -> Value {
         state.withLock { $0.running += 1 }
         defer { end() }

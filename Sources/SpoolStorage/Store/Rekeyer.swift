@@ -37,7 +37,7 @@ extension Store {
     ) async throws -> RekeyingPlan {
         let executor = BlockingExecutor(threadLimit: 1)
         let rekeyer = try await executor.run {
-            // Opening the directory would create a cache.
+            // Opening the directory would create a missing cache, so the catalog is inspected first.
             try CacheDirectory.catalog(inspecting: path, key: previous, fileSystem: fileSystem).close()
             let directory = try CacheDirectory(
                 opening: path, key: previous, fileSystem: fileSystem, bytes: byteStore, now: clock.now())

@@ -85,8 +85,8 @@ package struct StoredResourceRecord: Sendable, Hashable {
 }
 
 extension StoredResourceRecord {
-    /// - Parameter store: The store that has the resource's version open. It has the newest state of a file that is
-    ///   being written to, which is not in the catalog yet.
+    /// - Parameter store: The store that has the resource's version open. This store contains the newest state of a
+    ///   file that is being written to, which is not in the catalog yet.
     init(_ record: ResourceRecord, of store: Store? = nil) {
         let generation = record.generation
         self.init(
