@@ -357,8 +357,7 @@ struct Evictor: Sendable {
     /// - Parameters:
     ///   - most: The number of bytes up to which small resources are evicted. Evicting a hundred of them together takes
     ///     a quarter of the time of evicting them separately.
-    ///   - rowBytes: The number of bytes that are counted for the row of each evicted resource, if rows have to be
-    ///     removed.
+    ///   - rowBytes: The number of bytes counted for the row of each evicted resource, if rows have to be removed.
     /// - Returns: The number of bytes that were freed, or the number of resources without bytes.
     private func free(_ count: Int64, upTo most: Int64? = nil, rowBytes: Int64 = 0) -> Int64 {
         guard store.directory.access.isWritable, store.isOpen else { return 0 }
