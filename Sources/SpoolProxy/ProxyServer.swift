@@ -53,7 +53,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     private let patience: OriginRetryWaiter?
     let page: LivePage
     let sources: SourceRegistry
-    /// The events of the live page.
+    /// The source of the data for the live pages.
     var feed: DashboardFeed { page.feed }
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
@@ -74,7 +74,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         try self.init(cache: cache, configuration: configuration, clock: ContinuousClock())
     }
 
-    /// Creates a server like ``init(cache:configuration:)``.
+    /// Creates a server like ``init(cache:configuration:)``, with the given clocks.
     ///
     /// - Parameters:
     ///   - clock: The clock for the time limits of responses.

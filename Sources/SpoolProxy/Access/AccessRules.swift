@@ -40,8 +40,8 @@ struct AccessRules: Sendable {
 
     /// Allows or rejects a request.
     ///
-    /// A page can reach the server with its own host name if that name resolves to the server's address (DNS
-    /// rebinding). Therefore, only known names are accepted.
+    /// A web page can reach the server under the page's own host name if that name resolves to the server's address
+    /// (DNS rebinding). Therefore, only known names are accepted.
     ///
     /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name. The status is
     ///   401 if the token is missing, and 403 for a request from a web page that is not allowed.
@@ -52,7 +52,7 @@ struct AccessRules: Sendable {
             return Admitted(target: head.target, prefix: "", secrets: secrets)
         }
         if let rest = withoutToken(head.target, token) {
-            // The rest is sent to the origin.
+            // The rest is sent to the origin, which must not receive the token.
             guard !["~", "%7E", "%7e"].contains(where: { rest.contains($0 + token) }) else {
                 throw RequestFailure(400, "the token may appear only at the start of the path")
             }
@@ -79,7 +79,7 @@ struct AccessRules: Sendable {
         } catch {
             throw RequestFailure(400, "invalid Host field: \(error)")
         }
-        // Name servers do not resolve these hosts.
+        // Name servers do not resolve these hosts, so DNS rebinding is not possible.
         if IPAddress(host: name) != nil || name == "localhost" || name.hasSuffix(".localhost") { return }
         if serverNames.contains(name) { return }
         throw RequestFailure(421, "unknown host name in the request; add it to the server names (--server-name)")
@@ -88,9 +88,9 @@ struct AccessRules: Sendable {
     /// Checks the web page that sent a request.
     ///
     /// Any page can make a browser send a request to this machine, even though the page can't read the response. The
-    /// origin could be a device in the local network. Browsers state in `Sec-Fetch-Site` whether a page from another
-    /// origin sent the request (Fetch Metadata, §2.3), and players do not send that field. Media elements do not send
-    /// `Origin`, so the origin of their page is read from `Referer`.
+    /// server could then forward the request to a device in the local network. Browsers state in `Sec-Fetch-Site`
+    /// whether a page from another origin sent the request (Fetch Metadata, §2.3), and players do not send that field.
+    /// Media elements do not send `Origin`, so the origin of their page is read from `Referer`.
     ///
     /// - Throws: `RequestFailure` with status 403.
     private func checkPage(_ head: RequestHead) throws(RequestFailure) {
@@ -135,11 +135,11 @@ struct AccessRules: Sendable {
         return Secret.areEqual(value.dropFirst(7).drop { $0 == " " }.utf8, token.utf8)
     }
 
-    /// Returns whether a request is allowed to have side effects. For a request from a web page, this is the case only
-    /// if this server sent the page.
+    /// Returns whether a request is allowed to have side effects. For a request from a web page, the result is `true`
+    /// only if this server sent the page.
     ///
     /// A browser sends the origin of the page with each request that can have effects (Fetch standard, §3.2). For a
-    /// page without an origin, or in a sandbox, it sends `null`, and the request is rejected.
+    /// page without an origin, or in a sandbox, it sends `null`, for which the result is `false`.
     func mayChange(_ head: RequestHead) -> Bool {
         for value in head.fields.values("origin") {
             guard let host = head.host, value.lowercased() == "http://" + host.lowercased() else { return false }

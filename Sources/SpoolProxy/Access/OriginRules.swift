@@ -29,7 +29,8 @@ struct OriginRules: Sendable {
         if isOwn { return }
         let address = IPAddress(host: url.host)
         let patterns = changed?.patterns ?? patterns
-        // All rejected addresses have the same error, so that clients on other machines do not find the server's ports.
+        // All rejected addresses cause the same error, so that clients on other machines can't discover the server's
+        // ports.
         if patterns.isEmpty, !client.isLoopback, isThisMachine(url.host) || address?.isSpecial ?? false {
             throw RequestFailure(
                 403, "\(url.authority) is not on the internet; only clients on this machine may request it")
@@ -51,9 +52,9 @@ struct OriginRules: Sendable {
             || IPAddress(host: host).map { $0.isLoopback || $0.isUnspecified } ?? false
     }
 
-    /// Checks that a request has not returned to this server.
+    /// Checks that this server has not already forwarded a request.
     ///
-    /// - Throws: `RequestFailure` with status 508 if this server sent the request.
+    /// - Throws: `RequestFailure` with status 508 if this server has already forwarded the request.
     func checkLoop(_ fields: RequestFields) throws(RequestFailure) {
         for value in fields.values("cdn-loop") + fields.values("via") where value.contains(mark) {
             throw RequestFailure(508, "loop detected: this server sent the request")
@@ -133,12 +134,12 @@ final class ServerPorts: Sendable {
 
     /// Returns whether a connection to an address and a port reaches this server.
     ///
-    /// The port must be one of its own. The address must be a loopback address or belong to a network interface of this
-    /// machine.
+    /// The port must be one of the server's own ports. The address must be a loopback address or belong to a network
+    /// interface of this machine.
     func contains(_ port: Int, at address: IPAddress) -> Bool {
         guard contains(port) else { return false }
         if address.isLoopback || address.isUnspecified { return true }
-        let devices = (try? System.enumerateDevices()) ?? []  // If it fails, only loopback addresses count.
+        let devices = (try? System.enumerateDevices()) ?? []  // If this fails, only loopback addresses count.
         return devices.contains { device in
             let text = device.address?.ipAddress?.prefix { $0 != "%" }
             return text.flatMap { IPAddress($0) } == address

@@ -2,8 +2,8 @@
 /// The rules for requests to the API of the live page: only that page, and programs, may send them.
 ///
 /// In forward mode, pages from all origins share this server's address. Their documents are in a sandbox, so their
-/// requests count as cross-site. Some browsers send only some of the fields that name a sender. A request is therefore
-/// rejected if any of these fields names another page (Fetch Metadata, §2, and RFC 9110 §10.1.3).
+/// requests count as cross-site. Some browsers send only some of the fields that identify the sender. A request is
+/// therefore rejected if any of these fields names another page (Fetch Metadata, §2, and RFC 9110 §10.1.3).
 enum PageRequestRules {
     /// Checks the sender of a request.
     ///
@@ -24,7 +24,8 @@ enum PageRequestRules {
         }
     }
 
-    /// The destinations of requests by scripts and of downloads, and their modes.
+    /// The allowed values of `Sec-Fetch-Dest` and `Sec-Fetch-Mode`, which belong to requests from scripts and to
+    /// downloads.
     private static let allowed: Set<String> = ["empty", "document", "cors", "same-origin", "no-cors", "navigate"]
 
     private static let rejection = RequestFailure(403, "only the live page of this server may send this request")
@@ -34,7 +35,7 @@ enum PageRequestRules {
         return ["http://", "https://"].contains { origin == $0 + host.lowercased() }
     }
 
-    /// Returns whether a referrer is a page below `/.spool/`, with or without the token before it.
+    /// Returns whether a referrer is a page below `/.spool/`, with or without a token before that path.
     private static func isLivePage(_ referrer: String, _ host: String) -> Bool {
         guard let start = referrer.firstRange(of: "://")?.upperBound else { return false }
         let end = referrer[start...].firstIndex { "/?#".contains($0) } ?? referrer.endIndex

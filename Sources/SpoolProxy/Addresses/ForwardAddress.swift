@@ -4,13 +4,13 @@ package import SpoolStreams
 /// The proxy's paths in forward mode, and their conversion from and to URLs of origins.
 ///
 /// `http://host:8000/a/b?x=1` has the path `/http/host:8000/a/b?x=1`, so that relative references in a manifest work
-/// without being rewritten. Path and query are converted byte for byte in both directions. Neither function handles a
-/// prefix such as `/~TOKEN`: the caller removes it before parsing, and adds it to a generated path.
+/// without being rewritten. The path and the query are converted byte for byte in both directions. Neither function
+/// handles a prefix such as `/~TOKEN`: the caller removes it before parsing, and adds it to a generated path.
 ///
 /// The brackets around an IPv6 address are percent-encoded, as a path requires (RFC 3986 §3.3). Unencoded brackets are
 /// also accepted.
 package enum ForwardAddress {
-    /// Returns the URL of the origin that a request refers to.
+    /// Returns the URL at an origin that a request refers to.
     ///
     /// Dot segments stay unchanged, because they cannot escape the origin's path. `/http/host` refers to
     /// `http://host/`.

@@ -43,9 +43,10 @@ extension IPAddress {
     }
 
     private static func isSpecial6(_ bytes: [UInt8]) -> Bool {
-        // 2000::/3 is the only other range that is in use.
+        // Apart from 64:ff9b::/96, all public addresses are in 2000::/3.
         if bytes[0] & 0xE0 != 0x20 { return true }
-        // 2001::/23 (with Teredo), 2001:db8::/32, 2002::/16 (6to4, which embeds any IPv4 address), 3fff::/20.
+        // These ranges in 2000::/3 are special: 2001::/23 (with Teredo), 2001:db8::/32, 2002::/16 (6to4, which embeds
+        // any IPv4 address) and 3fff::/20.
         if bytes[0] == 0x20, bytes[1] == 0x01, bytes[2] < 2 { return true }
         if bytes.starts(with: [0x20, 0x01, 0x0D, 0xB8]) || bytes.starts(with: [0x20, 0x02]) { return true }
         return bytes[0] == 0x3F && bytes[1] == 0xFF && bytes[2] < 0x10

@@ -20,7 +20,7 @@ struct AdminStatus: Encodable, Sendable {
     struct Media: Encodable, Sendable {
         /// The scheme, the host and the path.
         var url: String
-        /// The number of stored bytes. For a stream, it includes all its files.
+        /// The number of stored bytes, including those of all files of a stream.
         var storedBytes: Int64
         /// The length of the file, or of a stream's playlist, or `null` if it is unknown.
         @EncodedAsNull var length: Int64?

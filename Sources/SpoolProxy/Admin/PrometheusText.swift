@@ -12,7 +12,7 @@ struct PrometheusText {
     private(set) var text = ""
     private var described: Set<String> = []
 
-    /// Adds a value.
+    /// Adds a metric that has a single value.
     ///
     /// - Parameter labels: The escaped labels, in the form `name="value"`. The default is an empty string.
     mutating func add(_ name: String, _ kind: Kind, _ value: some Numeric, _ labels: String = "") {
@@ -73,7 +73,7 @@ struct PrometheusText {
 }
 
 extension PrometheusText {
-    /// Adds the counts of a cache.
+    /// Adds the metrics of a cache.
     mutating func add(_ cache: MediaCache) {
         let (statistics, activity) = (cache.statistics, cache.activity)
         add("spool_origin_requests_total", .counter, statistics.originRequests)
@@ -99,7 +99,7 @@ extension PrometheusText {
 }
 
 extension PrometheusText {
-    /// Adds the counts of a server.
+    /// Adds the metrics of a server.
     mutating func add(_ counts: ProxyMetrics.Counts) {
         add("spool_truncated_responses_total", .counter, counts.cutResponses)
         for result in ProxyMetrics.Result.allCases {

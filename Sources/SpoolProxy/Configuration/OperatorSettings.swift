@@ -108,8 +108,8 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
         self.text = text
     }
 
-    /// Returns the token in a file. If the file is missing or does not contain a valid token, it is created again with
-    /// a new token. Only the file's owner can read it.
+    /// Returns the token in a file. If the file is missing or invalid, creates a file with a new token. Only the owner
+    /// of the file can read it.
     ///
     /// - Throws: An error from the file system.
     package static func stored(in file: URL) throws -> OperatorToken {

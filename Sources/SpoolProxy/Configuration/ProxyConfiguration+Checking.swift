@@ -63,10 +63,10 @@ extension ProxyConfiguration {
             "a server with an admin or control address can't start automatically; call start()")
     }
 
-    /// Returns the configuration of a transport with this server's access control.
+    /// Returns the configuration of a transport, with this server's access control added.
     ///
-    /// Use it to create the transport of the cache, because the server cannot control the connections of another
-    /// transport. With the returned configuration:
+    /// Use it to create the transport of the cache, because the server cannot control the connections of a transport
+    /// with another configuration. With the returned one:
     /// - Connections to the server's own ports are not opened.
     /// - If other machines can reach the server, connections are opened only to addresses on the internet.
     /// - If ``allowedHosts`` is not empty, redirects to other hosts are not followed.

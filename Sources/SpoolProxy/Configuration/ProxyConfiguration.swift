@@ -37,9 +37,9 @@ public struct ProxyConfiguration: Sendable {
     /// The load balancers that identify the clients of their connections or requests: IP addresses, or blocks such as
     /// `10.0.0.0/8`. The default is empty.
     ///
-    /// Limits, access control and the log then use that client instead of the load balancer. The client is the last
-    /// node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is not a trusted proxy. The fields are ignored in
-    /// requests from other addresses. If ``usesProxyProtocol`` is `true`, a header at the start of the connection
+    /// Limits, access control and the log then use the identified client instead of the load balancer. The client is
+    /// the last node in `Forwarded` (RFC 7239) or `X-Forwarded-For` that is not a trusted proxy. The fields are ignored
+    /// in requests from other addresses. If ``usesProxyProtocol`` is `true`, a header at the start of the connection
     /// identifies the client instead.
     ///
     /// If there are trusted proxies, the server counts as reachable from other machines, even if it listens on
@@ -103,7 +103,7 @@ public struct ProxyConfiguration: Sendable {
     public init() {}
 }
 
-/// The limits that a server applies to its clients: the size of headers, times, and numbers of connections.
+/// The limits that a server applies to its clients: the size of headers, timeouts, and the number of connections.
 public struct ProxyLimits: Sendable, Hashable {
     /// The maximum size of a request's first line and headers, in bytes. The default is 32 KiB.
     ///
@@ -115,7 +115,7 @@ public struct ProxyLimits: Sendable, Hashable {
     /// The maximum time between two requests on a connection. The default is 75 seconds.
     public var idleTimeout = Duration.seconds(75)
     /// The maximum time that a client on another machine may stay connected without receiving response bytes or sending
-    /// body bytes. The connection is then closed. The default is 60 seconds.
+    /// body bytes. After that time, the connection is closed. The default is 60 seconds.
     ///
     /// Time in which the client waits for the origin is not counted. A client on this machine, such as a paused player,
     /// may pause for any length of time.

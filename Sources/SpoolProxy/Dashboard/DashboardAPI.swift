@@ -130,7 +130,7 @@ struct DashboardAPI: Sendable {
     private func resources() async throws -> DashboardResources {
         let (recent, count) = try await cache.recentResources(limit: DashboardChanges.recordLimit)
         let resources = StoredPresentation.presentations(in: recent).map { DashboardResource($0) }
-        // Each file that was not read counts as one entry.
+        // Each record that was not read counts as one entry.
         return DashboardResources(count: resources.count + count - recent.count, resources: resources)
     }
 
@@ -152,7 +152,7 @@ struct DashboardAPI: Sendable {
 
     /// Returns the path of a resource at this server, relative to the page.
     private static func mediaURL(of media: StoredResource) -> String? {
-        guard let url = try? OriginURL(media.redactedURL) else { return nil }  // Other schemes have no path.
+        guard let url = try? OriginURL(media.redactedURL) else { return nil }  // URLs with other schemes have no path.
         return ".." + ForwardAddress.requestTarget(for: url)
     }
 

@@ -40,7 +40,7 @@ struct DashboardChanges {
         let served = cache.statistics.bytesServed
         if changeCount != lastChangeCount || served != lastServedBytes { mustRead = true }
         if library == nil || mustRead && age >= Self.shortestAge || age >= Self.longestAge {
-            let known = try? await cache.recentResources(limit: Self.recordLimit)  // The next update tries again.
+            let known = try? await cache.recentResources(limit: Self.recordLimit)  // A later update tries again.
             if let (recent, count) = known {
                 let isFirst = library == nil
                 var next = library ?? DashboardLibrary()

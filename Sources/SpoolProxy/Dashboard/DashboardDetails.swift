@@ -90,7 +90,7 @@ struct OriginRequestReport: Encodable, Sendable {
     @EncodedAsNull var status: Int?
     var started: Date
     @EncodedAsNull var firstByteSeconds: Double?
-    /// The duration, or `null` while the request is running.
+    /// The duration in seconds, or `null` while the request is running.
     @EncodedAsNull var seconds: Double?
     /// `running`, `complete`, `cancelled` or `failed`.
     var outcome: String

@@ -47,8 +47,8 @@ final class DashboardFeed: Sendable {
         }
     }
 
-    /// The maximum number of open streams of events. A further stream ends the oldest stream of the client with the
-    /// most streams.
+    /// The maximum number of open streams of events. When another stream is opened, the oldest stream of the client
+    /// with the most streams ends.
     static let clientLimit = 64
     /// The shortest time between two messages to a page.
     static let interval = Duration.milliseconds(200)
@@ -112,7 +112,7 @@ final class DashboardFeed: Sendable {
     /// Records a change that no event reports. The next update reads the catalog again.
     func noteChange() { changes.add(1, ordering: .relaxed) }
 
-    /// Adds the cancellation of a preload, whose resource is being removed, to the log.
+    /// Adds an entry to the log for a preload that was cancelled because its resource is being removed.
     func note(cancelledPreload source: MediaSource) {
         let (key, time) = (cache.key(for: source), now())
         state.withLock { state in

@@ -42,7 +42,7 @@ struct DashboardHistory: Sendable {
         day = (Self.day(of: time), sums.savedBytes)
     }
 
-    /// Ends an interval.
+    /// Adds the sample of the interval that has just ended.
     mutating func add(_ sums: Sums, at time: Date) {
         // While resources are closing, the sums may be smaller for a moment.
         samples.append(

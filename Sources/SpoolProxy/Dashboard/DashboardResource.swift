@@ -19,7 +19,7 @@ struct DashboardResource: Encodable, Sendable, Equatable {
     @EncodedAsNull var contentType: String?
     /// The length of the file. It is `null` for a stream.
     @EncodedAsNull var length: Int64?
-    /// The number of stored bytes. For a stream, it includes all its files.
+    /// The number of stored bytes, including those of all files of a stream.
     var storedBytes: Int64
     /// The stored ranges of the file, or of a stream's playlist.
     var ranges: [[Int64]]

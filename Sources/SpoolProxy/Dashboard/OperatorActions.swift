@@ -23,9 +23,9 @@ struct OperatorActions: Sendable {
                 let container = try decoder.singleValueContainer()
                 if container.decodeNil() {
                     self = .none
-                } else if let number = try? container.decode(Int64.self) {  // The value may be text.
+                } else if let number = try? container.decode(Int64.self) {  // The value may have another type.
                     self = .number(number)
-                } else if let list = try? container.decode([String].self) {  // The value may be text.
+                } else if let list = try? container.decode([String].self) {  // The value may have another type.
                     self = .list(list)
                 } else {
                     self = .text(try container.decode(String.self))
@@ -52,7 +52,7 @@ struct OperatorActions: Sendable {
         var prefix: String?
         var tag: String?
         var name: String?
-        /// The value. It is `nil` if the request does not contain one, and ``Value/none`` if it is `null`.
+        /// The value, or `nil` if the request does not contain one. A `null` in the request is ``Value/none``.
         var value: Value?
 
         /// Decodes a change.

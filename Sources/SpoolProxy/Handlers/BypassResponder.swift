@@ -37,9 +37,9 @@ struct BypassResponder: Sendable {
 
     /// Forwards a request.
     ///
-    /// The limit for a safe request without a body is the configured one, but at least ``time``. This also applies to
-    /// AVPlayer, because a retry would not find a stored response. Other requests may have effects that take longer, so
-    /// only the transport limits their time.
+    /// The time limit for a safe request without a body is the configured one, but at least ``time``. This also applies
+    /// to AVPlayer, because a retry would not find a stored response. Other requests may have effects that take longer,
+    /// so only the transport limits their time.
     ///
     /// - Parameter hold: See ``respond(to:_:body:hold:)``.
     /// - Throws: `RequestFailure` with status 502 or 504 if the origin does not respond.
@@ -158,7 +158,7 @@ struct BypassResponder: Sendable {
 /// Resources whose responses set cookies for one client, or can't be used by the cache.
 ///
 /// For some time, requests for them bypass the cache. A client must neither wait for another client's response nor
-/// receive its cookies. Without the bypass, a response that the cache can't use would be requested twice.
+/// receive that client's cookies. Without the bypass, a response that the cache can't use would be requested twice.
 ///
 /// Only requests with the same header fields bypass the cache. An origin that renews one client's cookie may send other
 /// clients a response that they can share.

@@ -2,10 +2,10 @@
 import SpoolStorage
 import Synchronization
 
-/// The turns for rewriting large manifests. At most two are rewritten at the same time.
+/// The turns for rewriting large manifests. At most two large manifests are rewritten at the same time.
 ///
-/// Rewriting takes many times the memory of the manifest. A client that disconnects before its turn does not cause any
-/// work.
+/// Rewriting a manifest requires many times its size in memory. A client that disconnects before its turn does not
+/// cause any work.
 final class LargeManifestTurns: Sendable {
     private static let turnCount = 2
 

@@ -9,7 +9,7 @@ struct LookupBudget {
         var lookups = 200_000
         /// The maximum total size of the URLs to look up and the playlists to read, in bytes.
         var bytes = 64 << 20
-        /// The maximum time. A manifest must be sent within 10 seconds.
+        /// The maximum time for all lookups. The manifest itself must be sent within 10 seconds.
         var time = Duration.seconds(4)
     }
 

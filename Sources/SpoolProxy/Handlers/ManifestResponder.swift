@@ -95,8 +95,8 @@ struct ManifestResponder: Sendable {
         return Self.name(of: response, media).map { knowledge.kind(ofVersion: $0) != .some(nil) } ?? true
     }
 
-    /// The maximum size of manifests rewritten on the threads that serve players, in bytes. Larger ones would delay
-    /// players.
+    /// The maximum size of a manifest that is rewritten on the threads that serve players, in bytes. Rewriting a larger
+    /// one there would delay players.
     private static let quickBytes = 256 << 10
 
     /// The maximum size of small media, in bytes. The first bytes of small media are read even if they are not
@@ -396,7 +396,7 @@ struct ManifestResponder: Sendable {
             // Regardless of the lifetime, this also disables stale-while-revalidate and stale-if-error.
             try? await media.limitUse(until: then)  // This fails if the cache is closed.
         case .revalidate: return
-        case .immutable: _ = try? await media.remove()  // If it fails, the next request removes it.
+        case .immutable: _ = try? await media.remove()  // If this fails, the next request retries.
         }
     }
 }
@@ -410,7 +410,7 @@ private final class NamedOrigins {
     private var last: OriginURL?
     private var origins: Set<String> = []
 
-    /// The maximum number of recorded origins. Otherwise, one manifest could displace the origins of all others.
+    /// The maximum number of recorded origins. Without a limit, one manifest could displace the origins of all others.
     private static let limit = 200
 
     init(_ manifest: OriginURL, _ knowledge: StreamKnowledge) {
@@ -460,7 +460,7 @@ final class RewrittenManifests: Sendable {
 
     /// The minimum size of a manifest, in bytes. Parsing a smaller one costs little.
     static let minimumBytes = 64 << 10
-    /// The maximum number of keys and of origins of a manifest.
+    /// The maximum number of keys, and of origins, that a remembered manifest may reference.
     private static let referenceLimit = 100
 
     private let entries = Mutex(BoundedTable<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 16 << 20))

@@ -18,7 +18,7 @@ final class OfflineVariants: Sendable {
     private let limits: LookupBudget.Limits
     /// The result of the last check of each origin and URL, with its time in seconds since 1970.
     private let known = Mutex(BoundedTable<String, (isReachable: Bool, second: Int64)>(count: 1000))
-    /// The origins whose late check is still pending. There is at most one per origin.
+    /// The origins whose late check is still pending. There is at most one such check per origin.
     private let lateOrigins = Mutex<Set<String>>([])
     private static let lateLimit = 64
     /// The time for which a result is used, in seconds.

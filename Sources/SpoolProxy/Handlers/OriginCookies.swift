@@ -19,9 +19,10 @@ final class OriginCookies: Sendable {
     /// Returns a request with the cookies of earlier requests for the same file. Cookies in the response to the new
     /// request are added to these cookies.
     ///
-    /// A request for the server's own origin is not changed, because its client sends cookies itself. A request with a
-    /// source is not changed, either, because the source has its own cookies. The same applies to a request from the
-    /// server's operator, whose session is not for clients.
+    /// These requests are not changed:
+    /// - a request for the server's own origin, because its client sends cookies itself
+    /// - a request with a source from ``SourceRegistry``, which has its own cookies
+    /// - a request from the server's operator, because clients must not use the operator's session
     func adding(to call: OutgoingRequest) -> OutgoingRequest {
         guard !call.isReverse, !call.isForOperator, call.presentation == nil else { return call }
         let fields = call.fields.map { "\($0.name.canonicalName): \($0.value)" }.sorted()

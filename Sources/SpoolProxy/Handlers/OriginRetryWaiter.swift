@@ -11,7 +11,7 @@ final class OriginRetryWaiter: Sendable {
     private let isOver = Atomic<Bool>(false)
     /// The time between two attempts.
     private static let pause = Duration.seconds(1)
-    /// The maximum numbers of responses with a temporary status, and with other server errors.
+    /// The maximum numbers of responses to one request with a temporary status, and with other server errors.
     ///
     /// There is no limit for an origin that is unreachable.
     private static let limits = (momentary: 600, failed: 60)

@@ -14,7 +14,8 @@ struct OutgoingRequest: Sendable {
     let isReverse: Bool
     /// Whether one of the operator's commands sent the request.
     ///
-    /// A command uses the server's URLs itself, so manifests are not rewritten. All its fields are for the origin.
+    /// A command uses the server's URLs itself, so manifests are not rewritten. All fields of its requests are for the
+    /// origin.
     let isForOperator: Bool
     /// The source that ``SourceRegistry`` has for the URL, or `nil` if there is none.
     var presentation: PresentationSource?
@@ -58,7 +59,7 @@ struct OutgoingRequest: Sendable {
     /// Whether the client sent the request to a URL other than the one that ``proxied(_:)`` returns.
     private(set) var isMoved = false
 
-    /// Adds a prefix to the client's own paths, after the previous one.
+    /// Adds a prefix to the client's own paths, after the previous prefix.
     mutating func append(prefix: String) {
         self.prefix += prefix
         isMoved = true
@@ -66,7 +67,7 @@ struct OutgoingRequest: Sendable {
 
     /// Returns the path with which a client requests a URL from this server.
     ///
-    /// If the server has its own origin and the URL belongs to another, the result is the URL itself.
+    /// If the server has its own origin and the URL belongs to another origin, the result is the URL itself.
     func proxied(_ url: OriginURL) -> String {
         if !isReverse { return prefix + ForwardAddress.requestTarget(for: url) }
         guard url.isSameOrigin(as: self.url) else { return url.description }
@@ -115,7 +116,7 @@ enum OutgoingFields {
     /// Returns the fields for a URL that includes its own origin: those that a player may need at that origin, and
     /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed.
     ///
-    /// - Parameter secrets: Fields that contain one of these secrets are removed.
+    /// - Parameter secrets: The server's secrets. Fields that contain one of them are removed.
     static func forward(_ fields: HTTPFields, hiding secrets: [String]) -> HTTPFields {
         HTTPFields(
             fields.filter { field in
@@ -128,15 +129,16 @@ enum OutgoingFields {
     ///
     /// ``trace`` is preserved even if `Connection` lists it. Otherwise, a client could hide a loop.
     ///
-    /// - Parameter secrets: Fields that contain a secret are removed. `Referer` contains the secret if the client's
-    ///   paths do.
+    /// - Parameter secrets: The server's secrets. Fields that contain one of them are removed. `Referer` contains the
+    ///   secret if the client's paths do.
     static func reverse(_ fields: HTTPFields, hiding secrets: [String]) -> HTTPFields {
         func isTrace(_ field: HTTPField) -> Bool { trace.contains(field.name.canonicalName) }
         let kept = EndToEndFields.of(fields).filter { !isTrace($0) } + fields.filter(isTrace)
         return HTTPFields(kept.filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secrets) })
     }
 
-    /// Removes the fields that change the responses of many origins even though cache keys do not contain them.
+    /// Returns fields without those that change the responses of many origins even though cache keys do not contain
+    /// them.
     ///
     /// Otherwise, one client's response could be stored for all clients (web cache poisoning). Load balancers and
     /// gateways set these fields, and clients do not need them.
@@ -171,8 +173,8 @@ enum OutgoingFields {
     }
 
     private static let forwarded: Set<String> = ["accept", "accept-language", "authorization", "user-agent"]
-    /// The fields that list the nodes of a request. Each node adds itself to the end of the list (RFC 9110 §7.6.3, RFC
-    /// 8586 §3).
+    /// The fields that list the nodes through which a request has passed. Each node adds itself to the end of the list
+    /// (RFC 9110 §7.6.3, RFC 8586 §3).
     private static let trace: Set<String> = ["via", "cdn-loop"]
     /// The prefixes of names that are removed like those in ``unkeyed``, in alphabetical order.
     private static let unkeyedPrefixes = [

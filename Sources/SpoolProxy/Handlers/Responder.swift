@@ -30,7 +30,7 @@ struct Responder: Sendable {
     ///
     /// - Parameters:
     ///   - body: The body of the request, or `nil` if it is not used.
-    ///   - rejection: The reason if the request is rejected in any case, otherwise `nil`.
+    ///   - rejection: The reason to reject the request in any case, or `nil` if there is none.
     func respond(
         to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, rejection: RequestFailure? = nil
     ) async -> Response {
@@ -43,7 +43,7 @@ struct Responder: Sendable {
         } catch {
             response = Response(RequestFailure(502, of: error))
         }
-        // Clients must not receive paths on the server or, in reverse mode, the address of the origin.
+        // Clients must not receive the paths of files on the server or, in reverse mode, the address of the origin.
         if let failure = response.failure, failure.namesFiles || origin != nil && failure.namesOrigin {
             configuration.logger.info("a client received \(failure.status): \(failure.reason)")
             response = Response(failure.withoutDetails)
@@ -72,7 +72,7 @@ struct Responder: Sendable {
             return Response(ResponseHead(204, [.allow: "GET, HEAD, OPTIONS"]))
         case .admin(let path):
             guard found == nil else { throw RequestFailure(404, "page not found") }
-            // Otherwise, a web page could read the operator's pages through another address of this server.
+            // Without this check, a web page could read the operator's pages through another address of this server.
             try origins.checkLoop(request.fields)
             let name = path.prefix { $0 != "?" }
             if DashboardAPI.responds(to: name) {
@@ -97,8 +97,8 @@ struct Responder: Sendable {
         }
     }
 
-    /// Changes redirects from the server's own origin to other URLs of that origin, so that they point to this server,
-    /// with the client's token.
+    /// Returns a response whose redirect, if it stays within the server's own origin, points to this server, with the
+    /// client's token.
     private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
         guard call.isReverse, let location = response.head.fields[.location] else { return response }
         guard let target = call.url.sameOrigin(location) else { return response }
@@ -145,8 +145,8 @@ struct Responder: Sendable {
         return rules.token.map { shown.replacing($0, with: "…") } ?? shown
     }
 
-    /// Removes the user from `/http/user:password@host/…`, which is rejected. Other paths have no `@` before their
-    /// third part.
+    /// Removes the user information from a path such as `/http/user:password@host/…`, which the server rejects. Other
+    /// paths have no `@` in their second component.
     private static func withoutUser(_ path: Substring) -> Substring {
         guard let scheme = path.dropFirst().firstIndex(of: "/") else { return path }
         let host = path[scheme...].dropFirst()

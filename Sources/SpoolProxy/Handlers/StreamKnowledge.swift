@@ -72,7 +72,7 @@ final class StreamKnowledge: Sendable {
     /// Returns the time for which an origin may hold the response to a request, or `nil` if it may not.
     ///
     /// An origin holds a reload until the segment or part that the request names exists (RFC 8216bis §6.2.5.2). It also
-    /// holds a partial segment that a preload hint names, until it exists (§4.4.5.3).
+    /// holds the response for a partial segment that a preload hint names, until that segment exists (§4.4.5.3).
     func responseHold(for url: OriginURL) -> Duration? {
         if let hold = facts.withLock({ $0.partHolds[url.description] }) { return hold }
         guard HLSDelivery.isBlockingReload(url) else { return nil }

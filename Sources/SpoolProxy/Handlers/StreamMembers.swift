@@ -11,7 +11,7 @@ import Synchronization
 /// names the pinned files of a stream could remove them.
 final class StreamMembers: Sendable {
     private struct State {
-        /// The manifest that was opened first, by the hashes of the URLs that belong to it.
+        /// The manifest that was opened first, such as a master playlist, by the hash of each URL that belongs to it.
         var manifests: [Int: CacheKey] = [:]
         /// The manifests of the URLs that templates generate, by the text before the first variable of the template.
         var templates: [Substring: [DASHTemplate: CacheKey]] = [:]

@@ -8,7 +8,7 @@ struct BodyStream: Sendable {
     /// Whether the body has no end of its own. Such a body ends when the client disconnects or the server stops, so it
     /// does not count as a running request.
     var isEndless = false
-    /// A function that receives a function for closing the client's connection, before ``run`` is called.
+    /// A function that is called before ``run``. Its parameter is a function that closes the client's connection.
     var onStart: (@Sendable (_ disconnect: @escaping @Sendable () -> Void) -> Void)?
     /// A function that passes the bytes to `write`, one piece at a time. `write` returns when the client has received
     /// most of the bytes.

@@ -15,7 +15,8 @@ struct ProxyProtocolHeader: Sendable, Hashable {
         let description: String
     }
 
-    /// Removes the header from the start of a connection's bytes. Returns `nil` until the header is complete.
+    /// Removes and returns the header at the start of a connection's bytes. The result is `nil` until the header is
+    /// complete.
     ///
     /// Bytes after the header stay in the buffer.
     ///
@@ -41,7 +42,7 @@ struct ProxyProtocolHeader: Sendable, Hashable {
     private static let textLimit = 107
 
     /// Parses a line such as `PROXY TCP4 192.0.2.1 198.51.100.1 56324 443`. The protocol may also be `TCP6`, or
-    /// `UNKNOWN` with any text after it.
+    /// `UNKNOWN` followed by any text.
     private static func text(_ bytes: ByteBufferView) throws(Malformed) -> (ProxyProtocolHeader, count: Int)? {
         guard let end = bytes.prefix(textLimit).firstIndex(of: 0x0A) else {
             if bytes.count >= textLimit { throw Malformed(description: "its line has no end within 107 bytes") }
@@ -82,7 +83,7 @@ struct ProxyProtocolHeader: Sendable, Hashable {
             guard command == 0x20 || command == 0x21 else { throw Malformed(description: "its command is unknown") }
             isLocal = command == 0x20
         }
-        // The number of bytes of one address, and of all addresses.
+        // The number of bytes of one address, and of all addresses and ports.
         var (size, needed) = (0, 0)
         if rest.count > 1, !isLocal {
             switch rest[1] {

@@ -92,8 +92,8 @@ struct Response: Sendable {
         head.fields[.cacheStatus] = status.text(after: otherCaches)
     }
 
-    /// Returns the response with the cookies of one client, and the directives that apply to them. The next response on the connection can't be prepared from
-    /// this one, because it may be for another client of a load balancer.
+    /// Returns the response with the cookies of one client, and the directives that apply to them. The next response on
+    /// the connection can't be prepared from this one, because it may be for another client of a load balancer.
     func setting(_ cookies: HTTPFields) -> Response {
         guard !cookies.isEmpty else { return self }
         var response = self
@@ -156,7 +156,7 @@ extension Response {
             if !hasNoBody || lengthForHead != nil, let length = declaredLengthForHead {
                 head.fields[.contentLength] = String(length)
             }
-            // RFC 9110 §8.6.
+            // A response with status 204 has no `Content-Length` (RFC 9110 §8.6).
             if head.status == 204 { head.fields[.contentLength] = nil }
         } else {
             head.fields[.contentLength] = nil

@@ -23,7 +23,7 @@ final class AccessLog: Sendable {
         var duration: Duration
         /// The action of the cache, or `nil` if the response is not from the cache.
         var cacheOutcome: CacheStatus.Outcome?
-        /// The `Cache-Status` field.
+        /// The value of the `Cache-Status` field.
         var cacheStatus: String?
         var outcome: SendOutcome
     }

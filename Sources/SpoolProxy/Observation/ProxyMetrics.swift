@@ -30,7 +30,7 @@ final class ProxyMetrics: Sendable {
         }
     }
 
-    /// All counts at one time.
+    /// The counts at one point in time.
     struct Counts: Sendable {
         /// The upper bounds of the buckets of response times, in seconds.
         static let durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60, 600]

@@ -11,7 +11,7 @@ package final class OperatorPreloads: Sendable {
     /// a command.
     @TaskLocal package static var ofServer: OperatorPreloads?
 
-    /// A running preload. The value of its task is whether it was cancelled before it was complete.
+    /// A running preload. The value of its task is `true` if the preload was cancelled before it was complete.
     private struct Running {
         let source: MediaSource
         let task: Task<Bool, Never>

@@ -6,7 +6,7 @@ package import SpoolStreams
 
 /// The part of an HLS or DASH stream to preload.
 package enum StreamAmount: Equatable, Sendable {
-    /// The segments that start within the given number of seconds, at least one.
+    /// The segments that start within the given number of seconds, at least one segment.
     case first(seconds: Double)
     case whole
     /// The playlist or manifest itself, like any other file, without its segments.
@@ -30,12 +30,12 @@ package struct PreloadOutcome: Sendable {
         error = state.error
     }
 
-    /// If the resource is an HLS playlist or a DASH manifest, preloads the files that it lists, and adds them to the
+    /// Preloads the files that the resource lists, if it is an HLS playlist or a DASH manifest, and adds them to the
     /// outcome.
     ///
     /// - Parameter check: A function that throws an error if the URL of a file may not be requested. The default allows
     ///   all URLs.
-    /// - Throws: `CancellationError`.
+    /// - Throws: `CancellationError` if the task is cancelled.
     package mutating func addStream(
         of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int,
         check: @escaping @Sendable (OriginURL) throws -> Void = { _ in }

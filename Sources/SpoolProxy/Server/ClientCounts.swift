@@ -11,12 +11,12 @@ final class ClientCounts: Sendable {
     /// See ``ProxyClient/network``.
     private let networks = Mutex<[String: Int]>([:])
 
-    /// - Parameter limit: The maximum number for each client.
+    /// - Parameter limit: The maximum number of connections, and of concurrent requests, for each client.
     init(limit: Int) { self.limit = limit }
 
     /// Counts a connection or a request, unless its client has reached the limit.
     ///
-    /// - Returns: `false` if its client has reached the limit. Otherwise, call ``remove(_:)`` when the connection or
+    /// - Returns: `false` if the client has reached the limit. Otherwise, call ``remove(_:)`` when the connection or
     ///   the request ends.
     func add(_ client: ProxyClient) -> Bool {
         guard client.isLimited else { return true }

@@ -26,7 +26,7 @@ struct ConnectionClient: ~Copyable {
     var hasHeader: Bool { readsForwarding && proxies.usesProxyProtocol }
 
     /// Sets the client of the connection to the one that its header identifies. If the header does not identify a
-    /// client, the load balancer stays the client.
+    /// client, the load balancer remains the client.
     mutating func introduce(_ header: ProxyProtocolHeader) {
         if let address = header.client { client = proxies.client(named: address) }
         readsForwarding = header.client != nil && client.kind == .trustedProxy

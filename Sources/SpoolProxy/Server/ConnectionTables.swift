@@ -25,8 +25,8 @@ final class ConnectionTables: Sendable {
         self.tables = tables
     }
 
-    /// The number of connections beyond the limit that receive a response with the reason. Further connections are
-    /// closed immediately.
+    /// The number of connections beyond the limit that receive a response with the reason for the rejection. Further
+    /// connections are closed immediately.
     private static let rejectedLimit = 16
 
     /// Adds a connection. Call it on the connection's event loop.

@@ -6,7 +6,7 @@ import Spool
 /// One client's connection, which receives requests and sends their responses in order.
 ///
 /// The connection is used on the event loop of its channel. During a response, up to ``inboundLimit`` received bytes
-/// are buffered, and then the socket is no longer read. An error ends only this connection.
+/// are buffered. While the buffer is full, the socket is not read. An error ends only this connection.
 final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData

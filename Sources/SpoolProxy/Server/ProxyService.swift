@@ -56,7 +56,7 @@ final class ProxyService: Sendable {
         return isPassed || responder.admin.run != nil || isForAPI
     }
 
-    /// The result of a response.
+    /// The result of sending a response.
     struct Served: Sendable {
         /// Whether the connection stays open.
         var keeps: Bool
@@ -66,7 +66,7 @@ final class ProxyService: Sendable {
 
     /// Responds to one request.
     ///
-    /// - Parameter rejection: The reason if the request is rejected without being examined, otherwise `nil`.
+    /// - Parameter rejection: The reason to reject the request without examining it, or `nil` if there is none.
     func serve(
         _ request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, rejection: RequestFailure? = nil,
         over sender: ResponseSender

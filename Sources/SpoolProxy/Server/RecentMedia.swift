@@ -24,7 +24,7 @@ struct RecentMedia: Sendable {
     private let hasDate: Bool
     /// Whether the response depends on the `Origin` of a request. Requests with that field then take the normal path.
     private let readsOrigin: Bool
-    /// The encoded fields of every response.
+    /// The encoded fields that all responses have in common.
     private let fields: [UInt8]
     /// The encoded digests of the whole resource, which only a 200 response contains.
     private let digests: [UInt8]
@@ -167,7 +167,7 @@ struct RecentMedia: Sendable {
     }
 
     /// Returns whether a request differs from others for the same target only in its range. Requests from other web
-    /// pages differ, because the access rules decide about them.
+    /// pages differ, because the access rules must check them.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
             && !AccessRules.isFromOtherPage(request.fields)
