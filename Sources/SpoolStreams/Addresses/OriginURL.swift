@@ -2,9 +2,9 @@ package import Foundation
 
 /// An `http` or `https` URL that the proxy can request: scheme, host, port, path and query.
 ///
-/// Path and query are copied byte for byte from the source. Scheme and host are in lower case (RFC 3986 §6.2.2.1). A
-/// fragment is removed, because it is never sent to a server. This type does not resolve names. Access to a host is
-/// checked when the proxy connects to it.
+/// The path and the query are copied byte for byte from the source. The scheme and the host are in lower case (RFC 3986
+/// §6.2.2.1). A fragment is removed, because it is never sent to a server. This type does not resolve names. Access to
+/// a host is checked when the proxy connects to it.
 package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// The protocol of the origin.
     package enum Scheme: String, Hashable, Sendable {
@@ -29,7 +29,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// Creates a URL from its parts.
     ///
     /// - Parameters:
-    ///   - authority: Host and port. An empty port counts as missing (RFC 3986 §3.2.3).
+    ///   - authority: The host and the port. An empty port counts as missing (RFC 3986 §3.2.3).
     ///   - target: The path and the query. An empty path becomes `/`.
     /// - Throws: ``AddressError`` with code `host`, `port`, `userInformation` or `characters`.
     package init(scheme: Scheme, authority: Substring, target: Substring) throws(AddressError) {

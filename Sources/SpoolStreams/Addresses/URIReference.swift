@@ -2,7 +2,7 @@
 ///
 /// Only the delimiters are interpreted. The text between them stays the same, including percent-encodings, spaces and
 /// other characters that a URI cannot contain, because players accept such characters. Therefore, any string can be
-/// split. Time and memory are proportional to its length.
+/// split. Time and memory are proportional to the length of the string.
 package struct URIReference: Hashable, Sendable {
     /// The scheme without its colon, or `nil` for a relative reference.
     package var scheme: Substring?

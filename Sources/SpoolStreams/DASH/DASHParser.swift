@@ -26,7 +26,7 @@ struct DASHParser {
     /// An absolute path, such as `/a.mp4`, refers to a different origin for each base. After rewriting, only a relative
     /// path can refer to several origins. It starts with `../` for each directory of the bases.
     private struct Bases {
-        /// The number of directories, or `nil` if the bases have different numbers.
+        /// The number of directories, or `nil` if it differs between the bases.
         private(set) var depth: Int?
         /// One of the origins, or `nil` if a base cannot be requested through the proxy.
         private(set) var origin: OriginURL?
@@ -82,7 +82,7 @@ struct DASHParser {
     }
 
     private(set) var prefix: [UInt8] = []
-    /// The other prefixes that the root declares for its own namespace, with their colons.
+    /// The prefixes, other than `prefix`, that the root declares for its own namespace, including their colons.
     private var aliases: [[UInt8]] = []
     private(set) var firstChild: Int?
     private(set) var hasBaseURL = false
@@ -324,7 +324,8 @@ struct DASHParser {
         }
     }
 
-    /// Returns the kind of the references in the `value` of an element, or `nil` if it contains none.
+    /// Returns the kind of the references in the `value` attribute of an element, or `nil` if the attribute contains
+    /// none.
     ///
     /// The references point to a clock (ISO/IEC 23009-1 §5.8.4.11), or to the MPD that follows or replaces this one
     /// (§5.11, §5.12).

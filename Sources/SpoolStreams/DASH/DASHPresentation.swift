@@ -61,7 +61,7 @@ extension DASHPresentation {
     ///   - seconds: The length of the start to download, in seconds. If it is `nil`, the result contains all periods,
     ///     in the best quality of all video, audio and text. A start contains the first video and the first audio of
     ///     the first period, with at least one segment of each. Its quality is the best one up to 1 Mbit/s, or the
-    ///     lowest one if all exceed that bit rate.
+    ///     lowest one if every quality exceeds that bit rate.
     ///   - url: The URL of the MPD.
     /// - Throws: ``ManifestError`` with one of these codes:
     ///   - `live` if the MPD does not specify the number of segments

@@ -27,7 +27,7 @@ struct DASHSegments: Sendable {
     var startNumber: Int64 = 1
     var timeline: [Entry]?
     var list: [Listed]?
-    /// The initialization section, if no template describes it.
+    /// The reference to the initialization section, and its byte range, if no template describes it.
     var initializationReference: String?
     var initializationRange: Range<Int64>?
     var indexRange: Range<Int64>?

@@ -27,8 +27,8 @@ public struct DASHDownloader: Sendable {
     ///   - cache: The cache that stores the stream.
     ///   - firstSeconds: The length of the start to download, in seconds. The start contains the first video and the
     ///     first audio, with at least one segment of each. Their quality is the best one up to 1 Mbit/s, or the lowest
-    ///     one if all exceed that bit rate. The default, `nil`, downloads the whole stream, in the best quality of all
-    ///     video, audio and text.
+    ///     one if every quality exceeds that bit rate. The default, `nil`, downloads the whole stream, in the best
+    ///     quality of all video, audio and text.
     ///   - maximumConcurrentDownloads: The maximum number of files to download at the same time, at least 1. The
     ///     default is 4.
     public init(

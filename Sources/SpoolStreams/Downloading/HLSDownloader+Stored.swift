@@ -35,8 +35,8 @@ extension HLSDownloader {
     /// item.preferredPeakBitRate = Double(stored.first { $0.isComplete }?.bitRate ?? 0)
     /// ```
     ///
-    /// - Throws: `CacheError` with code `.storage`, `.closed`, or `.malformedResponse` if the stored resource is not a
-    ///   playlist.
+    /// - Throws: `CacheError` with code `.storage` or `.closed`, or with code `.malformedResponse` if the stored
+    ///   resource is not a playlist.
     @concurrent public static func storedVariants(
         of source: MediaSource, in cache: MediaCache
     ) async throws -> [HLSStoredVariant] {

@@ -4,9 +4,9 @@ public import Spool
 /// A download of an HLS stream into a cache: the whole stream for offline playback, or its first seconds for a fast
 /// start.
 ///
-/// A download includes the playlists of one variant and of its audio and subtitles, with all files that these playlists
-/// contain. Each byte is requested once, and stored bytes are not requested again. Therefore, a cancelled download
-/// resumes at the next run. Playback has priority over downloads.
+/// A download includes the playlists of one variant and of its audio and subtitles, with all files to which these
+/// playlists refer. Each byte is requested once, and stored bytes are not requested again. Therefore, a cancelled
+/// download resumes at the next run. Playback has priority over downloads.
 ///
 /// ```swift
 /// let limit = HLSResolution(width: 1280, height: 720)

@@ -131,7 +131,7 @@ struct StreamDownload: Sendable {
     }
 
     /// Checks that all files are stored. A cache that is too small, or whose disk is full, delivers bytes without
-    /// storing them. The same applies to responses that are not media.
+    /// storing them. Responses that are not media are not stored, either.
     private func checkAllIsStored(_ downloaded: [Downloaded]) async throws {
         // Another process owns the directory, and may not have recorded the bytes yet.
         if cache.isReadOnly { return }

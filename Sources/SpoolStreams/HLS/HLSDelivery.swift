@@ -6,7 +6,7 @@ package enum HLSDelivery {
         parameters(of: url).contains { $0.hasPrefix("_HLS_msn=") }
     }
 
-    /// Returns whether the URL has a directive.
+    /// Returns whether the URL contains a delivery directive.
     package static func hasDirectives(_ url: OriginURL) -> Bool {
         parameters(of: url).contains { $0.hasPrefix("_HLS_") }
     }

@@ -184,7 +184,7 @@ extension HLSDocument {
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
     ///   - removesSteering: Whether to remove content steering. A steering server can replace the proxy's host in a URL
-    ///     with another one, which would then receive URLs of the proxy. The default is `false`.
+    ///     with another host, which would then receive URLs of the proxy. The default is `false`.
     ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     ///   - servesAllOrigins: Whether the proxy serves all origins, so that the URLs of interstitial asset lists become
     ///     URLs of their origin. The default is `false`.
@@ -248,7 +248,8 @@ private struct HLSReferenceWriter {
     mutating func rewritten(_ text: String) throws(ManifestError) -> String? {
         guard HLSVariables.mayOccur(in: text) else { return rewriter.rewritten(text) }
         guard let resolved = try variables.substituted(text, limit: substitutionsLeft) else {
-            // The client replaces an unknown variable, unless the variable determines the host.
+            // The client replaces the unknown variable itself. If the variable may determine the host, the reference
+            // stays unchanged.
             return text.hasPrefix("{$") ? nil : rewriter.rewritten(text)
         }
         substitutionsLeft -= resolved.utf8.count

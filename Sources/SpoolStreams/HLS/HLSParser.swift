@@ -105,7 +105,7 @@ struct HLSParser {
             if let definition = HLSDefinition(attributes) { definitions.append(definition) }
         case .contentSteering: steering.append(line.range)
         case .variant:
-            // A variant without a URI is not added to the list.
+            // The variant is added to the list at its URI line.
             openVariant = (entry(attributes), line.range.lowerBound)
         case .rendition where attributes.symbol("TYPE").flatMap(HLSRendition.Kind.init(rawValue:)) != nil:
             renditions.append(HLSDocument.Entry(lines: [line.range]))
@@ -281,7 +281,7 @@ private struct HLSContentsReader {
     }
 
     private mutating func readVariant(_ attributes: HLSAttributeList, _ uri: String) throws(ManifestError) {
-        // RFC 8216 requires the attribute, but players do not.
+        // RFC 8216 requires `BANDWIDTH`, but players do not.
         let bandwidth = attributes.bitRate("BANDWIDTH") ?? 0
         var groups: [HLSRendition.Kind: String] = [:]
         if let group = try string("AUDIO", of: attributes) { groups[.audio] = group }

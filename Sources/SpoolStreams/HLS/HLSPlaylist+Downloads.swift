@@ -24,8 +24,8 @@ extension HLSPlaylist {
         return list.downloads.map(\.url)
     }
 
-    /// Returns the rendition of a group that a player uses by default. If no rendition is marked as the default, this
-    /// is the first one of an audio or video group.
+    /// Returns the rendition of a group that a player uses by default, if any. If no rendition is marked as the
+    /// default, the result is the first rendition of an audio or video group.
     private static func defaults(of group: [HLSRendition], _ kind: HLSRendition.Kind) -> [HLSRendition] {
         let isNeeded = kind == .audio || kind == .video
         return (group.first { $0.isDefault } ?? (isNeeded ? group.first : nil)).map { [$0] } ?? []

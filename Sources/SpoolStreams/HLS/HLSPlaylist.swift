@@ -10,8 +10,8 @@ package struct HLSPlaylist: Hashable, Sendable {
         case media
     }
 
-    /// The maximum size of a playlist, in bytes. This is about a day of one-second segments, with 190 bytes of text for
-    /// each.
+    /// The maximum size of a playlist, in bytes. This is enough for about a day of one-second segments, with 190 bytes
+    /// of text for each.
     package static let maximumBytes = 16 << 20
     /// The maximum total number of segments, variants, renditions and keys.
     package static let maximumSegments = 200_000

@@ -170,8 +170,8 @@ struct HLSAttributeList {
         return Attribute(name: name, value: value, isQuoted: isQuoted)
     }
 
-    /// Removes a value with its quotes from `rest`. Returns `nil` if the value lacks a closing quote that is followed
-    /// by a comma or the end of the list.
+    /// Removes a quoted value from `rest`, and returns it without its quotes. The result is `nil` if the value lacks a
+    /// closing quote that is followed by a comma or the end of the list.
     private mutating func quotedValue(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let (line, start) = (rest, rest.startIndex + 1)
         var after = rest.dropFirst()
@@ -190,7 +190,7 @@ struct HLSAttributeList {
         return nil
     }
 
-    /// Removes a value without quotes from `rest`.
+    /// Removes a value without quotes from `rest`, and returns it.
     private static func value(_ rest: inout ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         var value = rest.prefix { $0 != UInt8(ascii: ",") }
         guard !value.contains(UInt8(ascii: "\"")) else { return nil }

@@ -57,7 +57,7 @@ package struct ReferenceRewriter {
         self.proxied = proxied
     }
 
-    /// The maximum sizes of the path of a base in a manifest, and of its path and query, in bytes.
+    /// The maximum sizes of the path of a base in a manifest, and of that path together with the query, in bytes.
     ///
     /// A manifest may have many bases, and the time to create a rewriter is proportional to their size.
     private static let maximumBase = (path: 2048, target: 8192)
@@ -96,7 +96,7 @@ package struct ReferenceRewriter {
         let parts = URIReference(reference)
         if isRight(parts) { return nil }
         guard let target = target(parts) else {
-            // The client would use the scheme of the proxy instead of the origin's.
+            // For a reference without a scheme, the client would use the scheme of the proxy instead of the origin's.
             guard parts.scheme == nil, parts.authority?.utf8.contains(UInt8(ascii: "@")) == true,
                 finalURL.scheme == .https
             else { return nil }
