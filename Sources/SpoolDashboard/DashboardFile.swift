@@ -3,7 +3,8 @@ package import Foundation
 
 /// A static file of the live page: its document, a script, a style sheet or an image.
 ///
-/// The files are in the folder `Resources`. They are part of the binary, so that the server needs no other file.
+/// The files are in the folder `Resources`. They are part of the binary, so that the server does not need any other
+/// file.
 package struct DashboardFile: Sendable {
     /// The path relative to the page.
     package let name: String

@@ -1,11 +1,11 @@
-// Changes to the cache: each requires the operator's token, and a confirmation before bytes are removed.
+// Changes to the cache. Each change requires the operator's token, and a removal also requires a confirmation.
 import * as api from "./api.js";
 import { make } from "./elements.js";
 import { bytes, plural } from "./format.js";
 import { openDialog, toast } from "./messages.js";
 import { store } from "./store.js";
 
-/// Requests the operator's token, unless this tab has one. Returns whether a valid token is set.
+/// Prompts for the operator's token, unless this tab has one. Returns whether a valid token is set.
 export const requireToken = async (isRejected = false) => {
     if (api.token() && !isRejected) return true;
     const input = make("input", { type: "password", id: "token-in-dialog", required: true, autocomplete: "off" });
@@ -27,7 +27,7 @@ export const requireToken = async (isRejected = false) => {
     return true;
 };
 
-/// Sends an action. Reports its results as a message, and failures as a list. Returns the response, or `null`.
+/// Sends an action. Shows its results as a message, and its failures as a list. Returns the response, or `null`.
 export const perform = async (body, summary) => {
     if (!await requireToken()) return null;
     for (;;) {
@@ -111,7 +111,7 @@ export const download = list => {
     if (others > 0) toast(`${plural(others, "resource")} can’t be exported: only complete files can.`);
 };
 
-/// Requests URLs to preload, and starts the preloads.
+/// Prompts for URLs to preload, and starts the preloads.
 export const preload = async (urls = "", pins = true) => {
     if (!await requireToken()) return;
     const input = make("textarea", {
@@ -132,7 +132,7 @@ export const preload = async (urls = "", pins = true) => {
         `${plural(count, "preload")} started. The map of each resource shows its progress.`);
 };
 
-/// Requests a prefix or a tag, and removes the resources that match.
+/// Prompts for a prefix or a tag, and removes the resources that match.
 export const purge = async () => {
     if (!await requireToken()) return;
     const matches = make("p", { class: "hint", role: "status" });

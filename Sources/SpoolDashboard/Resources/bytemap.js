@@ -34,7 +34,7 @@ export const extent = resource => resource.length ?? Math.max(1, resource.ranges
 
 const paths = new WeakMap();
 
-/// The cells of a stream's map: the width of each, and the number of the filled ones.
+/// The cells of a stream's map: the width of each cell, and the number of filled cells.
 const cellsOf = ({ files, completeFiles }, width) => {
     const cells = Math.max(1, Math.min(files, Math.floor(width / 4)));
     return { step: width / cells, filled: Math.floor(completeFiles / Math.max(1, files) * cells) };
@@ -75,7 +75,8 @@ const advance = (entry, now, scale) => {
     return entry.drawn;
 };
 
-/// Draws a map in a rectangle that starts at (0, top). Returns whether it moves, and needs the next frame.
+/// Draws a map in a rectangle that starts at (0, top). Returns whether the map moves and therefore needs the next
+/// frame.
 ///
 /// The height above `top` is for the marks of the readers.
 export const drawMap = (context, resource, { top, width, height }, now) => {

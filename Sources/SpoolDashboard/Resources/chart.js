@@ -6,7 +6,7 @@ import { addDrawing, requestFrame } from "./frames.js";
 
 const chartHeight = 150, axisHeight = 20;
 
-/// The smallest limit for an axis that exceeds a value, and whose half is 1, 2 or 5 times a power of ten.
+/// The smallest axis limit that exceeds a value by 4 %, and is 2, 4 or 10 times a power of ten. It is at least 10,000.
 const limitAbove = value => {
     const half = Math.max(5000, value * 0.52), power = 10 ** Math.floor(Math.log10(half));
     return 2 * power * [1, 2, 5, 10].find(step => step * power >= half);
@@ -20,7 +20,7 @@ export class Chart {
 
     /// - series: an array of `{label, color, value(sample)}`. The color is a custom property of the style sheet.
     ///   The value of a line can be `null`.
-    /// - format: a function that formats a value, and `axisFormat` one for the labels of the axis.
+    /// - format: a function that formats a value. `axisFormat` formats the labels of the axis.
     /// - isStacked: whether to draw areas instead of lines.
     /// - limit: the fixed maximum of the values, or `null`.
     constructor({ title, series, format, axisFormat = format, isStacked = false, limit = null }) {

@@ -2,9 +2,9 @@
 
 /// Connects to `api/events`, and reconnects until the page closes.
 ///
-/// `EventSource` can't send `Last-Event-ID` with its first request, and stops after a response with an error status.
-/// The first request sends 0, so that the server repeats its recent log. Identifiers contain the run of the server, so
-/// the server recognizes those of an earlier run.
+/// `EventSource` is not used, because it can't send `Last-Event-ID` with its first request, and stops after a response
+/// with an error status. The first request sends 0, so that the server repeats its recent log. Identifiers contain the
+/// run of the server, so that the server recognizes identifiers from an earlier run.
 ///
 /// - report(message): receives `{type: "state", isConnected}`, `{type: "hello", …}` and `{type: "update", …}`.
 export const connect = report => {
@@ -34,7 +34,7 @@ export const connect = report => {
             isEnded = false;
             setConnected(true);
         } else if (type === "end") {
-            isEnded = true; // Too many pages are open.
+            isEnded = true; // The server ends the stream because too many pages are open.
             return;
         }
         report({ ...message, type });
@@ -114,7 +114,7 @@ export const listen = report => {
             addEventListener("pagehide", () => worker.port.postMessage("close"), { once: true });
         };
         join();
-        // The page was in the back-forward cache.
+        // A page that was in the back-forward cache joins again.
         addEventListener("pageshow", event => event.persisted && join());
         return;
     }

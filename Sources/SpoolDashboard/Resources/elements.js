@@ -59,7 +59,7 @@ export const copyButton = (text, label = "Copy") => button(label, async ({ curre
         await navigator.clipboard.writeText(text);
         currentTarget.textContent = "Copied";
     } catch {
-        currentTarget.textContent = "Select the text to copy it"; // The page may not write to the clipboard.
+        currentTarget.textContent = "Select the text to copy it"; // The browser has denied access to the clipboard.
     }
     setTimeout(() => { currentTarget.textContent = label; }, 2000);
 }, "small");

@@ -51,7 +51,7 @@ const relative = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style
 const steps = [[60, "second", 1], [3600, "minute", 60], [86400, "hour", 3600], [86400 * 30, "day", 86400],
     [86400 * 365, "month", 86400 * 30], [Infinity, "year", 86400 * 365]];
 
-/// The time since a moment, in milliseconds since 1970, such as “5 min. ago”.
+/// The time since a moment as text, such as “5 min. ago”. The moment is in milliseconds since 1970.
 export const ago = (moment, now = Date.now()) => {
     const elapsed = Math.max(0, (now - moment) / 1000);
     if (elapsed < 10) return relative.format(0, "second");

@@ -12,7 +12,8 @@ const frame = now => {
     let continues = false;
     for (const draw of drawings) continues = draw(now) === true || continues;
     performance.measure("spool-frame", { start, end: performance.now() });
-    performance.clearMeasures("spool-frame"); // Observers still receive it. Otherwise, the timeline would grow.
+    // Observers still receive the measure. Without this call, the timeline would keep growing.
+    performance.clearMeasures("spool-frame");
     isRunning = continues && !document.hidden;
     if (isRunning) requestAnimationFrame(frame);
 };

@@ -30,7 +30,7 @@ export class LargeMap {
         store.addEventListener("update", () => this.#redraw());
     }
 
-    /// Shows a resource with its details, or nothing if it is `null`.
+    /// Shows a resource with its details, or nothing if `resource` is `null`.
     show(resource) {
         this.resource = resource;
         if (resource && !this.#removeDrawing) this.#removeDrawing = addDrawing(now => this.#draw(now));

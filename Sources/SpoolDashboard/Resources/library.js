@@ -60,7 +60,7 @@ export class Library {
         this.#arrange();
     }
 
-    /// Shows the resources of a host, type or state only, for links from other views.
+    /// Shows only the resources of a host, type or state, for links from other views.
     show(parameters) {
         this.filters.set(Object.fromEntries(parameters));
     }

@@ -2,11 +2,11 @@
 // grid.
 import { addDrawing, requestFrame } from "./frames.js";
 
-/// A grid that scrolls with the page. Its rows are identified by the key of their item.
+/// A grid that scrolls with the page. Each row is identified by the key of its item.
 ///
 /// The element's custom property `--row-height` is the height of a row. The delegate has these functions:
 /// `makeRow(item)` returns an object with `element`, `fillRow(row, item)` updates its texts, and
-/// `drawRow(row, item, now)` draws it and returns whether the drawing moves.
+/// `drawRow(row, item, now)` draws the row and returns whether the drawing moves.
 export class Grid {
     items = [];
     activeKey = null;

@@ -16,7 +16,7 @@ const resource = new ResourceView(section("resource")), settings = new SettingsV
 showErrors(section("errors"));
 
 const titles = { library: "Library", now: "Now", settings: "Settings", errors: "Errors", resource: "Resource" };
-/// The views of the navigation that contain the other views.
+/// For each view without its own link in the navigation, the view whose link is marked as current.
 const parents = { resource: "library", errors: "now" };
 let current = null;
 const scrolled = new Map();

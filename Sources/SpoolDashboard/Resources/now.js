@@ -14,7 +14,7 @@ const problems = new Set(["failed", "retrying", "notCached", "inconsistentRespon
     "cacheUnavailable", "warning", "originChanged"]);
 
 export class NowView {
-    /// The time at which the figures last changed. Initially, there is no minimum time until the next change.
+    /// The time at which the figures last changed. The initial value allows the first change at any time.
     #shownAt = -Infinity;
     #timer = null;
     #history = null;
@@ -194,7 +194,7 @@ export class NowView {
                 this.#link(entry), make("span", { class: "breaks" }, sentence(entry.message))))));
     }
 
-    /// The name of the resource of an entry, as a link if it is stored. It is empty if the entry has no resource.
+    /// The name of an entry's resource, as a link if the resource is stored. It is empty if the entry has no resource.
     #link({ key, url }) {
         if (key === null) return make("span");
         const name = make("bdi", {}, names(url).name);

@@ -1,4 +1,4 @@
-// The state of the cache as the page knows it: resources, requests in progress, readers, totals and the log.
+// The page's copy of the state of the cache: resources, requests in progress, readers, totals and the log.
 import * as api from "./api.js";
 import { listen } from "./connection.js";
 import { names, typeName } from "./format.js";
@@ -16,7 +16,7 @@ class Store extends EventTarget {
     /// The numbers of all requests in progress and of all waiting readers. The server lists at most 100 of each.
     transferCount = 0;
     waitingCount = 0;
-    /// The ranges that were evicted in the last seconds, by key.
+    /// The ranges that were evicted in the last few seconds, by key.
     evictions = new Map();
     totals = null;
     log = [];
@@ -24,9 +24,9 @@ class Store extends EventTarget {
     /// Whether the server ended the connection, because too many pages are open.
     isEnded = false;
     isLoaded = false;
-    /// The number of the resources that are not in the list because it is limited.
+    /// The number of resources that are not listed because the length of the list is limited.
     hiddenCount = 0;
-    /// The rates over the last seconds, in bytes per second.
+    /// The rates over the last few seconds, in bytes per second.
     rates = { cache: 0, origin: 0 };
     #queue = null;
     #mustLoadAgain = false;
@@ -82,7 +82,7 @@ class Store extends EventTarget {
             if (message.isOld) return;
             if (this.totals && this.totals.started !== message.started) this.log = [];
             this.#measured = [];
-            this.load(); // Changes before the connection are not in its updates.
+            this.load(); // Updates do not include changes from before the connection.
         } else if (message.type === "log") {
             this.#addToLog(message.log);
         } else if (message.type === "update") {
