@@ -50,8 +50,8 @@ struct FetchOptions: ParsableArguments {
 
     /// Returns a source of the media at `url`, with the header fields of these options.
     ///
-    /// - Throws: ``CommandFailure`` with code `headerFile`. `CancellationError` if the task is cancelled while it waits
-    ///   for a pipe with fields.
+    /// - Throws: ``CommandFailure`` with code `headerFile` if the fields can't be read. `CancellationError` if the task
+    ///   is cancelled while it waits for a pipe with fields.
     func source(_ url: URL) async throws -> MediaSource {
         try await InterruptibleExecutor(name: "spool.headers").run { [self] in
             try source(url, environment: ProcessInfo.processInfo.environment)

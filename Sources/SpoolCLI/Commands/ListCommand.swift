@@ -67,7 +67,7 @@ struct InfoCommand: AsyncParsableCommand {
 
 extension StoredPresentation {
     /// The stored share, as text for a narrow column. For a stream, it is the number of complete files out of the
-    /// stored ones.
+    /// number of stored files.
     var share: String { parts.isEmpty ? media.share : "\(completeFileCount)/\(fileCount)" }
 
     /// Returns the stored share as a bar of `cells` characters.

@@ -40,7 +40,7 @@ struct DemoOrigin: Sendable {
         server = nil
     }
 
-    /// Switches the origin off. Later requests receive no response.
+    /// Switches the origin off. Later requests do not receive a response.
     ///
     /// - Returns: The transport for the second playback, or `nil` for the default one, which detects that the local
     ///   server has stopped.
@@ -50,7 +50,7 @@ struct DemoOrigin: Sendable {
         return nil
     }
 
-    /// Returns the number of bytes that the server's socket sent, the number of bytes that it sent repeatedly, and the
+    /// Returns the number of bytes that the server's socket sent, the number of bytes sent more than once, and the
     /// number of incomplete responses. Returns `nil` if the origin is not the local server.
     func sent() async throws -> (bytes: Int64, again: Int64, interrupted: Int)? {
         guard let server else { return nil }

@@ -45,7 +45,7 @@ struct DemoReport: Sendable {
     /// transfer counts as complete at the origin if its socket has already accepted all of the bytes.
     private var allowance: Int64 { (64 << 10) * Int64(max(sent?.interrupted ?? 0, seeks.count)) }
 
-    /// The promises.
+    /// The promises of the cache, and whether they were met.
     var promises: [Promise] {
         let storedRanges = cached.byteCount
         var promises = [
@@ -78,7 +78,7 @@ struct DemoReport: Sendable {
         return promises
     }
 
-    /// The summary.
+    /// The report as text, in at most 20 lines.
     var text: String {
         let size = length.map { ByteCount(bytes: $0).text } ?? "unknown size"
         let time = first.duration.map { ProgressLine.clock($0) } ?? "unknown duration"

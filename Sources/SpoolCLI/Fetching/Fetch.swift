@@ -8,7 +8,7 @@ import Synchronization
 
 /// The delivery of a range of a resource through the cache, one chunk at a time.
 ///
-/// One chunk is written while the next one is read. At most these two are in memory.
+/// One chunk is written while the next one is read. At most these two chunks are in memory.
 final class Fetch: Sendable {
     /// The result of a fetch.
     struct Outcome: Sendable {
@@ -92,8 +92,8 @@ final class Fetch: Sendable {
     }
 
     private func deliver() async throws -> Outcome {
-        // If the bytes are only stored in the cache, a slice proves that they are stored and verified, without reading
-        // them again.
+        // If the cache is the only destination, a slice proves that the bytes are stored and verified. They are not
+        // read again.
         let reader = target.isCacheOnly ? media.sliceReader(range) : media.reader(range, chunkSize: 256 << 10)
         var next = try await firstChunk(of: reader)
         let length = try await media.contentInformation().length

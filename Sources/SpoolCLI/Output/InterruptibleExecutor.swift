@@ -5,8 +5,8 @@ import Synchronization
 /// An executor for calls that another process may block forever, such as those that use a pipe without a reader or
 /// writer.
 ///
-/// Such a call cannot be interrupted. Instead, a cancelled task stops waiting for it. The thread of the call ends with
-/// the process.
+/// Such a call cannot be interrupted. Instead, a cancelled task stops waiting for it. A thread that stays blocked ends
+/// with the process.
 final class InterruptibleExecutor: Sendable {
     private let executor: BlockingExecutor
 

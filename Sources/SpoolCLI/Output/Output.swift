@@ -73,7 +73,7 @@ enum Output {
     }
 
     private static func report(_ text: String) {
-        // Standard error is closed, so the error cannot be reported.
+        // If standard error can't be written, there is no other place to report the error.
         _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }
 
@@ -153,7 +153,7 @@ extension StringProtocol {
             .joined(separator: " ")
     }
 
-    /// The JSON text with the same characters escaped, such as `\u001b`. They occur only in strings.
+    /// The JSON text with the same characters escaped as in ``shown``, such as `\u001b`. They occur only in strings.
     var shownInJSON: String {
         guard unicodeScalars.contains(where: \.acts) else { return String(self) }
         return unicodeScalars.reduce(into: "") { text, scalar in
@@ -170,7 +170,7 @@ extension Unicode.Scalar {
     fileprivate var acts: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator: true
-        // The zero width joiner and non-joiner.
+        // The exceptions are the zero-width joiner and non-joiner.
         case .format: value != 0x200C && value != 0x200D
         default: false
         }

@@ -85,8 +85,8 @@ struct RateEstimate: Sendable {
 
 /// A display of the stored parts of a file as a row of cells, from its first byte to its last.
 enum RangeBar {
-    /// Returns the row. A cell is `·` if nothing of it is stored, and darker if more is stored: `░`, `▒`, `▓`, `█`.
-    /// Only a completely stored cell is `█`.
+    /// Returns the row. A cell is `·` if none of its bytes are stored, and otherwise `░`, `▒`, `▓` or `█`, darker if
+    /// more bytes are stored. Only a completely stored cell is `█`.
     static func text(_ storedRanges: ByteRangeSet, length: Int64?, cells: Int) -> String {
         guard let length, length > 0 else { return String(repeating: "·", count: max(0, cells)) }
         return String(

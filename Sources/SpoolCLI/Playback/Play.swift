@@ -166,7 +166,7 @@ struct PlaybackReport: Encodable, Sendable {
         time = outcome.time
     }
 
-    /// Adds the statistics after the cache was closed, when no bytes are in transit.
+    /// Adds the statistics of the resource. Call this method after the cache was closed, when no bytes are in transit.
     mutating func add(_ counts: TransferStatistics, kept: StoredResource?) {
         bytesFromCache = counts.bytesFromCache
         bytesFromOrigin = counts.bytesFromOrigin
@@ -174,7 +174,7 @@ struct PlaybackReport: Encodable, Sendable {
         cachedRanges = kept?.storedRanges.map(\.pair) ?? []
     }
 
-    /// Adds the player's requests. Apple's AVFoundation has no log of them.
+    /// Adds the player's requests. Apple's AVFoundation does not log them.
     mutating func add(requestsOf asset: AVURLAsset) {
         #if os(Linux)
         loadingRequests = asset.requestLog.map { request in

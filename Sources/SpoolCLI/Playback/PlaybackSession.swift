@@ -139,7 +139,7 @@ import SpoolAVFoundation
 
     private func react(to event: Event) async throws -> Outcome? {
         if item.status == .failed {
-            // The user closed the player's window.
+            // The item also fails if the user closes the player's window.
             if plan != nil, isClosedByUser { return Outcome(duration: duration, ended: false, time: time) }
             throw failure
         }

@@ -25,7 +25,7 @@ struct RunningServer: Error {
         try await cache.announce(server.controlAddress.map { "\($0.address) \($0.secret)" })
     }
 
-    /// Returns a transport whose requests are fetched and stored by the server.
+    /// Returns a transport for which the server fetches and stores the requested bytes.
     ///
     /// - Parameter isPreload: Whether no player is waiting for the bytes. The server then gives priority to its
     ///   players.
@@ -89,7 +89,7 @@ struct RunningServer: Error {
                     .other, "the URL can't be requested through the server: \(error)", underlying: error)
             }
             request.headerFields[.proxyAuthorization] = "Bearer \(secret)"
-            // The lowest urgency (RFC 9218 §4.1).
+            // This is the lowest urgency (RFC 9218 §4.1).
             if isPreload { request.headerFields[.priority] = "u=7" }
             return try await http.open(request)
         }
