@@ -68,10 +68,10 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         package let description: String
     }
 
-    /// The queue on which files are created. It is serial, so that a file is never created twice at the same time.
+    /// The serial queue on which files are created, so that a file is never created twice at the same time.
     private static let queue = DispatchQueue(label: "spool.sample-media")
 
-    /// The folder of the files. Its name contains a number. Change the number if you change a recipe.
+    /// The folder of the files. If you change a recipe, increase the number in the name of the folder.
     private static let folder = FileManager.default.temporaryDirectory
         .appendingPathComponent("spool-sample-media-1", isDirectory: true)
 

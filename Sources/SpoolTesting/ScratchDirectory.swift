@@ -50,8 +50,8 @@ package struct ForbiddenContent: Sendable {
     ///
     /// - Parameters:
     ///   - words: The texts to search for.
-    ///   - plain: The bytes of which no piece may be found. A piece consists of 16 bytes with at least four different
-    ///     values. The search uses one piece from each 4 KiB, at an unaligned offset.
+    ///   - plain: The bytes of which the files must not contain any piece. A piece consists of 16 bytes with at least
+    ///     four different values. The search uses one piece from each 4 KiB, at an unaligned offset.
     package init(words: [String] = [], plain: [Data] = []) {
         self.words = words
         self.plain = plain

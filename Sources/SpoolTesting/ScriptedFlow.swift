@@ -50,7 +50,8 @@ final class ScriptedFlow: Sendable {
             return count > 0 ? .piece(count) : .wait
         }
 
-        /// Returns the next step and records it as done. For a piece, also returns its range.
+        /// Returns the next step and records it as done. If the step delivers a piece, the result includes the range of
+        /// the piece.
         mutating func advance(_ pieceSize: Int) -> (Step, piece: Range<Int64>, OriginContent) {
             let step = step
             switch step {

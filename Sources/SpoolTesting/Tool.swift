@@ -50,7 +50,7 @@ package struct Tool: Sendable {
         return try Run(process, pipe.fileHandleForReading)
     }
 
-    /// A started run of a program.
+    /// A run of a program that was started.
     ///
     /// `@unchecked`: the process is started before other threads use it. Later calls only read its state.
     package final class Run: @unchecked Sendable {

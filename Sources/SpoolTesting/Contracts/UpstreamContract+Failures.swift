@@ -86,7 +86,7 @@ extension UpstreamContract {
         },
     ]
 
-    /// Reads `/a` and expects this number of correct bytes, followed by a lost connection.
+    /// Reads `/a`, and checks that it delivers `expected` correct bytes before the connection is lost.
     private static func checkConnectionLost(_ it: Fixture, bytes expected: Int) async throws {
         let response = try await it.open("/a")
         var bytes: [UInt8] = []
@@ -161,7 +161,7 @@ extension UpstreamContract {
                 try chunk.withUnsafeBytes { try verify($0, PatternBytes(length: 256 << 20), at: position) }
                 position += Int64(chunk.count)
             }
-            // Without back-pressure, hundreds of megabytes would be sent in this time.
+            // Without back-pressure, hundreds of megabytes would be sent during these requests.
             for _ in 0..<50 { _ = try await it.fetch("/small") }
             let sent = it.log.bytesSent("/big")
             try check(sent < 32 << 20, "\(sent) bytes were sent, but \(position) were requested")

@@ -165,7 +165,7 @@ extension UpstreamContract {
         },
     ]
 
-    /// A chain of 21 redirects that starts at `/0`, which is one more than a transport follows by default.
+    /// A chain of 21 redirects, one more than a transport follows by default. It starts at `/0`.
     private static let longChain: [String: OriginResource] = Dictionary(
         uniqueKeysWithValues: (0...20).map { ("/\($0)", .redirect(to: "/\($0 + 1)")) } + [("/21", .pattern(10))])
 

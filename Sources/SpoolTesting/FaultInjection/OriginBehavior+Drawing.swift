@@ -35,8 +35,8 @@ extension OriginBehavior {
     ///
     /// - Parameters:
     ///   - length: The length of the media.
-    ///   - other: Another version of the media, or `nil` if the media never changes. If this version is set, every
-    ///     response identifies its version.
+    ///   - other: Another version of the media, or `nil` if the media never changes. If `other` is set, every response
+    ///     identifies its version.
     ///   - isWire: Whether the origin uses sockets, so that it can send bytes that are not HTTP.
     package static func draw(
         _ random: inout SplitMix, length: Int64, other: OriginContent?, isWire: Bool

@@ -95,7 +95,7 @@ public enum OriginBehavior: Sendable {
     public enum Framing: Sendable {
         /// `Transfer-Encoding: chunked`.
         case chunked
-        /// HTTP/1.0, with a connection that closes.
+        /// HTTP/1.0, in which the end of the connection marks the end of the body.
         case close
     }
 

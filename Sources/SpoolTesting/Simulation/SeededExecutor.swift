@@ -52,7 +52,8 @@ package final class SeededExecutor: TaskExecutor {
         state.withLock { $0.jobs.append(job) }
     }
 
-    /// Runs jobs until `isDone` returns `true`, no job can run, or `limit` jobs have run.
+    /// Runs jobs until `isDone` returns `true`, no job can run, or `limit` jobs have run. Returns the reason for the
+    /// end.
     ///
     /// Call it from one thread at a time, and not from a thread that a job waits for.
     package func run(limit: Int = .max, until isDone: () -> Bool) -> Ending {
