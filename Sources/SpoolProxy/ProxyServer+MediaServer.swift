@@ -10,8 +10,8 @@ extension ProxyServer {
     /// Creates a server inside an app, through which the app's own players play HLS from the cache.
     ///
     /// The server uses a free port that only this device can reach, and a secret in each URL. You do not have to start
-    /// the server. It starts listening when the app gets the first URL, and again after the system has closed its
-    /// socket. Retain the server as long as its players.
+    /// the server. It starts listening when the app gets the first URL, and again if the system has closed the socket
+    /// in the meantime. Retain the server as long as its players.
     ///
     /// ```swift
     /// let server = ProxyServer.inApp(cache)

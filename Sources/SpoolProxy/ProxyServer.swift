@@ -57,8 +57,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     var feed: DashboardFeed { page.feed }
     let running = Mutex<Running?>(nil)
     let isStopped = Atomic<Bool>(false)
-    /// The lock for changes to the listening sockets. It ensures that only one caller starts listening, and that none
-    /// does so after the server has stopped.
+    /// The lock for changes to the listening sockets. It ensures that only one caller starts listening, and that no
+    /// caller does so after the server has stopped.
     let restarting = Mutex(())
 
     /// Creates a server that is not listening yet.
@@ -251,7 +251,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelOption(.maxMessagesPerRead, value: 1)
-            // Each connection has such a buffer. A player's request consists of a few hundred bytes.
+            // Each connection allocates such a buffer. A player's request consists of a few hundred bytes.
             .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 1024))
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try tables.accept(channel, for: service) }

@@ -71,7 +71,7 @@ struct AccessRules: Sendable {
     ///
     /// - Throws: `RequestFailure` with status 400 for an invalid host, or 421 for an unknown host name.
     func checkHost(_ head: RequestHead) throws(RequestFailure) {
-        // Only HTTP/1.0 allows a request without a host, and browsers do not use it.
+        // Only HTTP/1.0 allows a request without a host, and browsers do not use HTTP/1.0.
         guard let text = head.host else { return }
         let name: String
         do {
@@ -157,8 +157,8 @@ enum Secret {
 
     /// Returns whether two secrets are equal.
     ///
-    /// The time that the comparison takes depends only on the lengths. It does not reveal how many bytes of a guess are
-    /// correct.
+    /// The duration of the comparison depends only on the lengths, so that it does not reveal how many bytes of a guess
+    /// are correct.
     static func areEqual(_ one: some Collection<UInt8>, _ other: some Collection<UInt8>) -> Bool {
         guard one.count == other.count else { return false }
         var difference: UInt8 = 0

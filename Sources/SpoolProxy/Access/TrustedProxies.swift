@@ -39,7 +39,8 @@ struct TrustedProxies: Sendable {
     /// - Parameter proxy: The trusted proxy that sent the request. It is returned if the fields do not identify a
     ///   client.
     /// - Throws: `RequestFailure` with status 400 if a field is malformed, or if `Forwarded` and `X-Forwarded-For`
-    ///   identify different clients. A load balancer appends to one of them and forwards the other unchanged.
+    ///   identify different clients. A load balancer appends to one of these fields and forwards the other one
+    ///   unchanged.
     func client(of fields: RequestFields, from proxy: ProxyClient) throws(RequestFailure) -> ProxyClient {
         let forwarded = try client(
             in: fields.values("forwarded"), ForwardedNodes.inForwarded, "Forwarded", from: proxy)

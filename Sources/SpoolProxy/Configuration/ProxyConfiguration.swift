@@ -49,8 +49,8 @@ public struct ProxyConfiguration: Sendable {
     /// default is `false`.
     ///
     /// A connection from a trusted proxy is closed if it does not start with such a header. A connection from another
-    /// address is closed if it does. The property requires ``trustedProxies``, and does not apply to the ``admin``
-    /// address.
+    /// address is closed if it starts with one. The property requires ``trustedProxies``, and does not apply to the
+    /// ``admin`` address.
     public var usesProxyProtocol = false
     /// The origins of web pages that may read responses, such as `https://player.example`, for
     /// `Access-Control-Allow-Origin`. The default is empty.
@@ -78,9 +78,9 @@ public struct ProxyConfiguration: Sendable {
     var waitsForOrigin = false
     /// The maximum peak bit rate of listed HLS variants, in bits per second. The default, `nil`, lists all variants.
     ///
-    /// If all variants exceed the limit, the one with the lowest bit rate is listed. A player measures the bandwidth to
-    /// this machine, not to the origin. Without a limit, the player might choose variants that the origin cannot
-    /// deliver in time.
+    /// If all variants exceed the limit, only the variant with the lowest bit rate is listed. A player measures the
+    /// bandwidth to this machine, not to the origin. Without a limit, the player might choose variants that the origin
+    /// cannot deliver in time.
     public var maximumBitRate: Int64?
     /// Whether keys of encrypted HLS streams are stored like other files. The default is `true`.
     ///

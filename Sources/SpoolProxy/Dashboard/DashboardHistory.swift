@@ -44,7 +44,7 @@ struct DashboardHistory: Sendable {
 
     /// Adds the sample of the interval that has just ended.
     mutating func add(_ sums: Sums, at time: Date) {
-        // While resources are closing, the sums may be smaller for a moment.
+        // While resources are closing, the sums may briefly decrease.
         samples.append(
             Sample(
                 time: time, servedBytes: max(0, sums.servedBytes - last.servedBytes),

@@ -52,7 +52,7 @@ struct ManifestResponder: Sendable {
             await limit(.none, of: media)
             return nil
         }
-        // A version without a validator has no name, and its kind is not recorded.
+        // A version without a validator does not get a name, and its kind is not recorded.
         let name = Self.name(of: response, media)
         let kind: ManifestKind?
         if let name, let known = knowledge.kind(ofVersion: name) {
@@ -420,7 +420,7 @@ private final class NamedOrigins {
 
     /// Records the origin of a URL, and returns the result of converting it.
     func note(_ url: OriginURL, proxied: (OriginURL) -> String) -> String {
-        // Most URLs in a manifest have the same origin.
+        // Most URLs in a manifest are from the same origin.
         if last.map({ !$0.isSameOrigin(as: url) }) ?? true {
             last = url
             if !url.isSameOrigin(as: manifest) { record(url) }

@@ -61,7 +61,7 @@ struct MediaOpener: Sendable {
 
     /// Returns whether the client may receive a response that was requested for another client.
     ///
-    /// The version that the client may share may have been replaced by another version. The response to an abandoned
+    /// The version that the client may share may have been replaced in the meantime. The response to an abandoned
     /// request is used if it may be stored and has no cookies, because no other client receives it.
     private func isForClient(_ response: StoredResponse, of media: MediaResource) -> Bool {
         !media.usesOthersResponse || media.joinsTransfer && response.isStored && !response.dropsCookies

@@ -52,7 +52,7 @@ final class OfflineVariants: Sendable {
         for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
             guard try budget.takes(uri.utf8.count) else { return document }
             guard let url = rewriter.url(of: uri) else { continue }
-            guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
+            guard let source = try? call.source(of: url) else { continue }  // A URL without a source is not stored.
             let media = cache.media(for: source)
             let record = try? await media.storedResource()  // If the lookup fails, the media counts as missing.
             if record?.isComplete == true { stored[uri] = media }
@@ -97,7 +97,7 @@ final class OfflineVariants: Sendable {
         var stored: Set<Int> = []
         for (index, variant) in playlist.variants.enumerated() where variant.bandwidth > limit {
             guard let url = rewriter.url(of: variant.uri) else { continue }
-            guard let source = try? call.source(of: url) else { continue }  // Without a source, it is not stored.
+            guard let source = try? call.source(of: url) else { continue }  // A URL without a source is not stored.
             let extent = try await extent(of: cache.media(for: source), at: url, call, playlist, &budget)
             if extent == .whole { stored.insert(index) }
         }
@@ -142,8 +142,8 @@ final class OfflineVariants: Sendable {
     /// Returns whether a representation is stored completely, partly or not at all.
     ///
     /// When the budget is used up, a representation without a missing file so far counts as whole. A representation
-    /// that has not been examined counts as partly stored. Therefore, it stays listed unless another one in its set is
-    /// whole.
+    /// that has not been examined counts as partly stored. Therefore, it stays listed unless another representation in
+    /// its set is whole.
     private func extent(
         of files: inout DASHPresentation.Files, _ call: OutgoingRequest, _ budget: inout LookupBudget
     ) async throws -> DASHDocument.Extent {
@@ -152,7 +152,7 @@ final class OfflineVariants: Sendable {
         do {
             while let file = try files.next() {
                 guard try budget.takes(file.url.target.utf8.count) else { return isAnyStored ? .whole : .start }
-                guard let source = try? call.source(of: file.url),  // Without a source, it is not stored.
+                guard let source = try? call.source(of: file.url),  // A URL without a source is not stored.
                     let record = try? await cache.media(for: source).storedResource()  // An error counts as missing.
                 else { return hasSegment ? .start : .none }
                 let isThere = file.byteRange.map { record.storedRanges.contains($0) } ?? record.isComplete

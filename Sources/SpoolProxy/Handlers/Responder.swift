@@ -197,8 +197,8 @@ struct Responder: Sendable {
         guard !configuration.corsOrigins.isEmpty, !response.isOwn, pages != .only else { return }
         var fields = response.head.fields
         if let asked = request.fields["origin"] { allowReading(&fields, from: asked, request) }
-        // `Vary` is also needed if the request has no `Origin`: a cache must not use that response for requests with
-        // one.
+        // `Vary` is also needed if the request has no `Origin`: a cache must not use that response for requests that
+        // contain the field.
         fields.append(HTTPField(name: .vary, value: "Origin"))
         response.head.fields = fields
     }

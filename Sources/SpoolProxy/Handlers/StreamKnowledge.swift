@@ -19,7 +19,7 @@ final class StreamKnowledge: Sendable {
         var partHolds = BoundedTable<String, Duration>(count: StreamKnowledge.limit)
         /// The origins whose manifests refer to an origin, directly or through other manifests.
         var roots = BoundedTable<String, Set<String>>(count: StreamKnowledge.limit)
-        /// The number of origins that the manifests of an origin have named.
+        /// The number of other origins to which the manifests of an origin refer.
         var namedCounts = BoundedTable<String, Int>(count: StreamKnowledge.limit)
         /// The origins whose manifests named more origins than are recorded, or referred to such a manifest.
         var moreNamers: Set<String> = []
@@ -80,7 +80,7 @@ final class StreamKnowledge: Sendable {
         return facts.withLock { $0.reloadHolds[name] } ?? Self.hold(targetDuration: Self.usualTargetDuration)
     }
 
-    /// Returns whether a playlist has named the URL as the URL of a key.
+    /// Returns whether a playlist contains the URL as the URL of a key.
     func isKey(_ url: OriginURL) -> Bool {
         guard keys.withLock({ !$0.isEmpty }) else { return false }
         let hash = Self.hash(ofKey: url)
@@ -95,10 +95,10 @@ final class StreamKnowledge: Sendable {
 
     /// Returns whether credentials may be sent to the origin of a URL, and records that they are sent there.
     ///
-    /// The credentials may not be sent if they were first sent to another origin whose manifests refer to this one. To
-    /// a client, all origins look like this server, so the client sends the credentials for one origin to all of them.
-    /// This applies to `Basic` and `Digest`, which clients manage for each origin. An app that uses another scheme sets
-    /// it for all requests.
+    /// The credentials may not be sent if they were first sent to another origin whose manifests refer to this origin.
+    /// To a client, all origins look like this server, so the client sends the credentials for one origin to all of
+    /// them. This applies to `Basic` and `Digest`, which clients manage for each origin. An app that uses another
+    /// scheme sets it for all requests.
     ///
     /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials. If
     /// entries were forgotten, the credentials are not sent to an origin that a manifest may have named.

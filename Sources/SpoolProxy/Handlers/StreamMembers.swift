@@ -5,7 +5,8 @@ import Synchronization
 
 /// The URLs that belong to each manifest, so that the stored parts of a stream are used, pinned and evicted together.
 ///
-/// The table contains only streams that have an end. Live segments have no stored manifest and are separate resources.
+/// The table contains only streams that have an end. Live segments do not belong to a stored manifest, so they are
+/// separate resources.
 ///
 /// A manifest from the same origin takes precedence over one from another origin. Otherwise, a foreign manifest that
 /// names the pinned files of a stream could remove them.

@@ -5,8 +5,8 @@ import NIOCore
 struct BodyStream: Sendable {
     /// The number of bytes, or `nil` if it is unknown until the end.
     var count: Int64?
-    /// Whether the body has no end of its own. Such a body ends when the client disconnects or the server stops, so it
-    /// does not count as a running request.
+    /// Whether the body ends only when the client disconnects or the server stops. Such a body does not count as a
+    /// running request.
     var isEndless = false
     /// A function that is called before ``run``. Its parameter is a function that closes the client's connection.
     var onStart: (@Sendable (_ disconnect: @escaping @Sendable () -> Void) -> Void)?

@@ -66,8 +66,8 @@ struct RequestHead: Sendable, Hashable {
 
 /// The field lines in the head of one request.
 ///
-/// The lines stay in the received bytes and become strings only when they are used. A player's request has about ten
-/// fields, of which only `Range` is usually needed.
+/// The lines stay in the received bytes and become strings only when they are used. A player's request contains about
+/// ten fields, of which only `Range` is usually needed.
 struct RequestFields: Sendable, Hashable {
     /// The positions of one line's parts in the bytes of the head.
     struct Line: Sendable, Hashable {

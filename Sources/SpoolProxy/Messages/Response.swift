@@ -114,7 +114,8 @@ struct Response: Sendable {
 
     private var declaredLengthForHead: Int64? { lengthForHead ?? (isBodiless ? nil : body.count) }
 
-    /// Whether the response has no end of its own, so that it does not count as a running request.
+    /// Whether the response ends only when the client disconnects or the server stops. Such a response does not count
+    /// as a running request.
     var isEndless: Bool { if case .stream(let stream) = body { stream.isEndless } else { false } }
 
     private var isBodiless: Bool { if case .none = body { true } else { false } }
@@ -137,7 +138,7 @@ extension Response {
     ///
     /// - Parameters:
     ///   - request: The request to which this is the response.
-    ///   - keepsAlive: Whether the server would keep the connection open.
+    ///   - keepsAlive: Whether the server is willing to keep the connection open.
     ///   - date: The current time, in the format of the `Date` field.
     func framed(for request: RequestHead, keepsAlive: Bool, date: String) -> (head: ResponseHead, Framing, keeps: Bool)
     {
