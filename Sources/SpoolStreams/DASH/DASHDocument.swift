@@ -307,7 +307,7 @@ private struct DASHBaseRewriters {
 
 /// The URLs in an MPD, and the templates for further URLs.
 package struct DASHParts {
-    /// The maximum number of URLs and templates. A long video has several hundred.
+    /// The maximum number of URLs and templates. A long video needs several hundred.
     package static let limit = 20_000
 
     /// The complete URLs.

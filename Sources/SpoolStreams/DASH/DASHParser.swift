@@ -245,7 +245,8 @@ struct DASHParser {
 
     /// Determines how absolute paths in an element that has ended are rewritten.
     ///
-    /// If the element has no representations, its references belong to the representations of the element around it.
+    /// If the element does not contain representations, its references belong to the representations of the element
+    /// around it.
     private mutating func settlePending(of element: Element) {
         let bases = element.name == "Representation" ? element.inner.alternatives : element.bases
         let parent = open.indices.last

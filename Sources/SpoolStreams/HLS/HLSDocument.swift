@@ -146,7 +146,7 @@ extension Array {
 extension HLSDocument {
     /// The URLs of the keys, including keys that only parts of future segments need.
     ///
-    /// A key whose URL has unknown variables, or is too long, is left out.
+    /// A key whose URL contains unknown variables, or is too long, is left out.
     package var keyAddresses: [OriginURL] {
         let rewriter = ReferenceRewriter(finalURL: url) { $0.description }
         var variables = HLSVariables(query: url.reference.query, imported: imported)

@@ -100,7 +100,7 @@ package struct HLSMap: Hashable, Sendable {
 package struct HLSKey: Hashable, Sendable {
     /// The method, such as `AES-128` or `SAMPLE-AES`.
     package var method: String
-    /// The URI, with the values of its variables. It may have any scheme.
+    /// The URI, with the values of its variables. Any scheme is allowed.
     package var uri: String
     /// The format, such as `identity` if the URI returns the key itself.
     package var format: String

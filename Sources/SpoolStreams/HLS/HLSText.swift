@@ -120,7 +120,7 @@ enum HLSTag: String {
 /// The attributes of a tag, according to the grammar in RFC 8216 §4.2. Commas and equals signs in quotes are part of
 /// the value.
 ///
-/// The parser is as lenient as players. White space around names and values is ignored, and names may have lowercase
+/// The parser is as lenient as players. White space around names and values is ignored, and names may contain lowercase
 /// letters. A quoted value may contain quotes that are not followed by a comma. After any other error, reading
 /// continues after the next comma.
 struct HLSAttributeList {

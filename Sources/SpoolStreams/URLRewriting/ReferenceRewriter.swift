@@ -59,7 +59,7 @@ package struct ReferenceRewriter {
 
     /// The maximum sizes of the path of a base in a manifest, and of that path together with the query, in bytes.
     ///
-    /// A manifest may have many bases, and the time to create a rewriter is proportional to their size.
+    /// A manifest may contain many bases, and the time to create a rewriter is proportional to the size of its base.
     private static let maximumBase = (path: 2048, target: 8192)
 
     /// Returns a rewriter for references that are relative to another base, such as a `BaseURL` in DASH. The client
