@@ -75,7 +75,7 @@ export class Filters {
         return this.isReversed ? items.reverse() : items;
     }
 
-    /// Updates the choices with their counts, and the marks of the sorted column.
+    /// Updates the filters' choices with their counts, and the mark of the sorted column.
     show() {
         for (const name of Object.keys(menus)) this.#fill(name);
         for (const head of this.heads) {
@@ -117,7 +117,7 @@ export class Filters {
         menu.value = this.values[name];
     }
 
-    /// The text for the number of matches.
+    /// Shows the number of matches in an element.
     describe(element, count) {
         const all = store.resources.size, older = store.hiddenCount;
         setText(element, `${count === all ? "" : `${number(count)} of `}${number(all)} ${all === 1 ? "resource"

@@ -83,7 +83,7 @@ export class LargeMap {
     #drawParts(context, folders, { top, width, height }, now) {
         const color = palette();
         const rowHeight = height / folders.size, gap = folders.size > 1 && rowHeight > 6 ? 3 : 0;
-        // A request for a file of a stream can have the key of the stream.
+        // A request for a file of a stream may be listed under the key of the stream.
         const received = new Set((store.transfers.get(this.resource.key) ?? []).map(({ url }) => url));
         let row = 0, moves = false;
         for (const [, files] of folders) {

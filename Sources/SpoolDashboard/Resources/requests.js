@@ -66,7 +66,7 @@ const causes = {
 
 const waitLimit = 8;
 
-/// The newest waits of readers, with their causes and hints. Entries of the log have a link to their resource.
+/// The newest waits of readers, with their causes and hints. With `links`, each entry links to its resource.
 export const waits = (list, { links = false, empty }) => list.length === 0 ? make("p", { class: "empty" }, empty)
     : make("ul", { class: "waits" }, list.slice(0, waitLimit).map((wait, index) => {
         const [label, hint] = causes[wait.cause] ?? ["Wait", ""];

@@ -97,7 +97,7 @@ export class ResourceView {
             this.map.show(this.details);
             this.#fillHead();
         }
-        // The tables change with the log, or while bytes are received, at most once per second.
+        // The tables are reloaded when the log changes or bytes are received, at most once per second.
         const isAffected = [...changed, ...transfers, ...log].some(({ key }) => keys.has(key));
         if (isAffected) {
             this.#timer ??= setTimeout(() => {

@@ -32,7 +32,7 @@ export class Selection {
         return [...this.keys].map(key => store.resources.get(key)).filter(Boolean);
     }
 
-    /// Selects or deselects a row. With `isRange`, selects all rows from the previous one to this one.
+    /// Selects or deselects a row. With `isRange`, selects all rows from the previously selected row to this row.
     toggle(key, isRange = false) {
         if (isRange && this.#anchor !== null) {
             this.extend(this.grid().indexOf(this.#anchor), this.grid().indexOf(key));
@@ -57,7 +57,7 @@ export class Selection {
         this.show();
     }
 
-    /// Updates the text with the number of the selected resources.
+    /// Updates the text that shows the number of selected resources.
     describe() {
         const list = this.resources, stored = list.reduce((sum, { storedBytes }) => sum + storedBytes, 0);
         setText(this.text, list.length === 0 ? "" : `${number(list.length)} selected, ${bytes(stored)}`);

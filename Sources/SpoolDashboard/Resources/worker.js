@@ -12,7 +12,7 @@ const report = message => {
 
 addEventListener("connect", ({ ports: [port] }) => {
     ports.add(port);
-    // The browser does not report to a worker that a page is closed, so the page sends a message.
+    // The browser does not notify a worker that a page is closed, so the page sends a message.
     port.onmessage = ({ data }) => {
         if (data === "close") ports.delete(port);
     };
