@@ -144,7 +144,8 @@ struct DurationArgument: Hashable, Sendable, ExpressibleByArgument {
 
     var defaultValueDescription: String { "\(duration.components.seconds)s" }
 
-    /// Parses a positive number with its unit. The result is `nil` for other text, and for more than a hundred years.
+    /// Parses a positive number with its unit. The result is `nil` for other text, and for durations over a hundred
+    /// years.
     init?(argument: String) {
         let units: [Character: Double] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
         guard let unit = argument.last.flatMap({ units[$0] }), let number = Double(argument.dropLast()),

@@ -59,7 +59,8 @@ import SpoolAVFoundation
     ///
     /// - Parameters:
     ///   - name: The name of the media in messages.
-    ///   - isHeadless: Whether playback has no video or audio output. Except on Linux, it is only muted.
+    ///   - isHeadless: Whether playback has no video or audio output. On systems other than Linux, playback is only
+    ///     muted.
     ///   - plan: A function that returns the plan for a duration in seconds. It is called once, when the item is ready.
     ///   - didSeek: A function that is called for each seek.
     init(

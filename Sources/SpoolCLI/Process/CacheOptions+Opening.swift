@@ -26,7 +26,7 @@ extension CacheOptions {
     /// If a server uses the directory, stored bytes are read from the directory, and missing ranges are fetched through
     /// the server.
     ///
-    /// - Parameter isPreload: Whether no player is waiting for the bytes. The server then gives priority to its
+    /// - Parameter isPreload: Whether no player is waiting for the bytes. If so, the server gives priority to its
     ///   players.
     func withCacheOrServer<R: Sendable>(
         capacity: CapacityOptions.Capacity? = nil, upstream: (any Upstream)? = nil, isPreload: Bool = false,

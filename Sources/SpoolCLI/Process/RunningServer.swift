@@ -27,7 +27,7 @@ struct RunningServer: Error {
 
     /// Returns a transport for which the server fetches and stores the requested bytes.
     ///
-    /// - Parameter isPreload: Whether no player is waiting for the bytes. The server then gives priority to its
+    /// - Parameter isPreload: Whether no player is waiting for the bytes. If so, the server gives priority to its
     ///   players.
     func upstream(isPreload: Bool) -> any Upstream {
         var configuration = HTTPUpstream.Configuration()
