@@ -5,8 +5,8 @@ import SpoolHTTP
 
 /// The load balancers and other proxies that identify the clients of their connections or requests.
 ///
-/// Only they are trusted to identify a client. From any other address, forwarding fields are ignored, and a PROXY
-/// protocol header is rejected as an invalid request.
+/// Only these proxies are trusted to identify a client. From any other address, forwarding fields are ignored, and a
+/// PROXY protocol header is rejected as an invalid request.
 struct TrustedProxies: Sendable {
     private let blocks: [AddressBlock]
     /// Whether connections from trusted proxies start with a PROXY protocol header.

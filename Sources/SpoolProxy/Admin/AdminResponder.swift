@@ -9,7 +9,7 @@ struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics
     let rules: AccessRules
-    /// The operator's preloads, which a command that removes resources cancels.
+    /// The operator's preloads. A command that removes resources cancels them first.
     let preloads: OperatorPreloads
     /// A function that is called after a command, which may have changed pins and stored media.
     let changed: @Sendable () -> Void

@@ -4,7 +4,7 @@
     /// The value.
     package var wrappedValue: Value?
 
-    /// Creates a value, which may be missing.
+    /// Creates a value that may be missing.
     package init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
 
     /// Encodes the value, or `null`.

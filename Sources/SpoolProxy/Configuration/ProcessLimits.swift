@@ -30,7 +30,7 @@ package enum DescriptorLimit {
     package static func raise() {
         guard var limit = current, limit.rlim_cur < limit.rlim_max else { return }
         limit.rlim_cur = limit.rlim_max
-        // If the system rejects this, the server works with the lower limit.
+        // If the system rejects the change, the server works with the lower limit.
         _ = setrlimit(kind, &limit)
     }
 

@@ -67,7 +67,7 @@ public struct ProxyConfiguration: Sendable {
     public var accessLog: URL?
     /// The limits for clients.
     public var limits = ProxyLimits()
-    /// The number of threads that serve connections. The default, 0, uses one for each core.
+    /// The number of threads that serve connections. The default, 0, uses one thread for each core.
     public var threadCount = 0
     /// Whether the server starts listening when the app first gets a URL from it. The default is `false`. The setting
     /// cannot be combined with an ``admin`` address.

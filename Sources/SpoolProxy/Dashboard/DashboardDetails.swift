@@ -107,7 +107,7 @@ struct OriginRequestReport: Encodable, Sendable {
     }
 }
 
-/// A long wait of a reader for bytes.
+/// A long wait by a reader for bytes.
 struct WaitReport: Encodable, Sendable {
     var id: Int
     /// The end of the wait.

@@ -59,7 +59,7 @@ final class DashboardFeed: Sendable {
     let metrics: ProxyMetrics
     /// The time at which the server was created.
     let started: Date
-    /// The identifier of this run of the server, in the identifiers of its events.
+    /// The identifier of this run of the server, which is part of the identifiers of its events.
     let run = String(UInt64.random(in: .min ... .max), radix: 36)
     private let clock: any Clock<Duration>
     private let now: @Sendable () -> Date

@@ -418,7 +418,7 @@ private final class NamedOrigins {
         self.knowledge = knowledge
     }
 
-    /// Records the origin of a URL, and returns the result of converting it.
+    /// Records the origin of a URL, and returns the result of `proxied`.
     func note(_ url: OriginURL, proxied: (OriginURL) -> String) -> String {
         // Most URLs in a manifest are from the same origin.
         if last.map({ !$0.isSameOrigin(as: url) }) ?? true {

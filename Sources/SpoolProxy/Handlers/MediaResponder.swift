@@ -153,7 +153,8 @@ struct MediaResponder: Sendable {
         return bounds(one, length: length) == bounds(other, length: length)
     }
 
-    /// Returns whether a range contains no byte of a resource. The result is `false` if the length is unknown.
+    /// Returns whether a range does not contain any bytes of a resource. The result is `false` if the length is
+    /// unknown.
     private static func isPastEnd(_ range: MediaRange, length: Int64?) -> Bool {
         length.map { bounds(range, length: $0)?.isEmpty ?? true } ?? false
     }

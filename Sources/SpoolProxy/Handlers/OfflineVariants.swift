@@ -141,9 +141,9 @@ final class OfflineVariants: Sendable {
 
     /// Returns whether a representation is stored completely, partly or not at all.
     ///
-    /// When the budget is used up, a representation without a missing file so far counts as whole. A representation
-    /// that has not been examined counts as partly stored. Therefore, it stays listed unless another representation in
-    /// its set is whole.
+    /// When the budget is used up, a representation for which no missing file has been found counts as whole. A
+    /// representation that has not been examined counts as partly stored. Therefore, it stays listed unless another
+    /// representation in its set is whole.
     private func extent(
         of files: inout DASHPresentation.Files, _ call: OutgoingRequest, _ budget: inout LookupBudget
     ) async throws -> DASHDocument.Extent {

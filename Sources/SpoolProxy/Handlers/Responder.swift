@@ -145,8 +145,8 @@ struct Responder: Sendable {
         return rules.token.map { shown.replacing($0, with: "…") } ?? shown
     }
 
-    /// Removes the user information from a path such as `/http/user:password@host/…`, which the server rejects. Other
-    /// paths have no `@` in their second component.
+    /// Removes the user information from a path such as `/http/user:password@host/…`, which the server rejects.
+    /// Accepted paths do not contain `@` in their second component.
     private static func withoutUser(_ path: Substring) -> Substring {
         guard let scheme = path.dropFirst().firstIndex(of: "/") else { return path }
         let host = path[scheme...].dropFirst()

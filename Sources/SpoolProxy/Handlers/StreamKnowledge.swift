@@ -21,7 +21,8 @@ final class StreamKnowledge: Sendable {
         var roots = BoundedTable<String, Set<String>>(count: StreamKnowledge.limit)
         /// The number of other origins to which the manifests of an origin refer.
         var namedCounts = BoundedTable<String, Int>(count: StreamKnowledge.limit)
-        /// The origins whose manifests named more origins than are recorded, or referred to such a manifest.
+        /// The origins whose manifests name more origins than are recorded, and the origins whose manifests refer to
+        /// these origins.
         var moreNamers: Set<String> = []
         /// Whether ``moreNamers`` is incomplete because there are too many such origins.
         var hasMoreNamers = false

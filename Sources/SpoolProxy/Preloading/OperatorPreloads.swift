@@ -101,7 +101,7 @@ package final class OperatorPreloads: Sendable {
         for preload in selected { preload.task.cancel() }
         var sources: [MediaSource] = []
         for preload in selected {
-            // The preload may have been complete already.
+            // The preload may already have been complete.
             guard await preload.task.value else { continue }
             cancelled(preload.source)
             sources.append(preload.source)

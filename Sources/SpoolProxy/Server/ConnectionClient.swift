@@ -1,6 +1,6 @@
 #if Proxy
 
-/// The client of one connection, and its connections and requests that count against the limit.
+/// The client of one connection. The type counts the connection, or its requests, against the client's limit.
 ///
 /// A connection counts for the client that has opened it, or that a PROXY protocol header identifies. If a trusted
 /// proxy uses the connection for several clients, each request counts for the client that its fields identify.

@@ -38,7 +38,7 @@ struct PieceWriter {
         if isPaced { limitUnsent(Self.unsent) }
     }
 
-    /// Limits the bytes that wait in the socket. If the system rejects the option, more bytes wait there.
+    /// Limits the bytes that wait in the socket. If the system rejects the option, more bytes wait in the socket.
     private func limitUnsent(_ count: Int) {
         channel.setOption(.tcpOption(.init(rawValue: TCP_NOTSENT_LOWAT)), value: count).whenComplete { _ in }
     }
@@ -73,7 +73,8 @@ struct PieceWriter {
         if isChunked { channel.write(IOData.byteBuffer(chunkHead(count)), promise: nil) }
         var rest = 0..<count
         if isPaced, count > Self.unsent {
-            // The socket accepts a whole piece immediately, but the next one only after it has sent the first.
+            // The socket accepts a whole piece immediately, but accepts the next piece only after it has sent the first
+            // one.
             channel.write(data(0..<count - Self.unsent), promise: nil)
             rest = count - Self.unsent..<count
         }

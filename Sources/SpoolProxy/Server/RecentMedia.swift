@@ -166,8 +166,8 @@ struct RecentMedia: Sendable {
         head.writeStaticString("\r\n\r\n")
     }
 
-    /// Returns whether a request differs from others for the same target only in its range. Requests from other web
-    /// pages differ, because the access rules must check them.
+    /// Returns whether a request differs from others for the same target only in its range. A request from another web
+    /// page counts as different, because the access rules must check it.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
             && !AccessRules.isFromOtherPage(request.fields)
