@@ -4,7 +4,7 @@ import Foundation
 ///
 /// This type is stricter than the RFC, but allows every host to which a client can connect. Names consist of letters,
 /// digits, `-`, `_` and dots. An IPv6 address is in brackets and has no zone. Numbers that some resolvers read as an IP
-/// address (`127.1`) are names here.
+/// address (`127.1`) count as names.
 package struct HostAndPort: Hashable, Sendable {
     /// A name or an IP address in lower case, with brackets for IPv6.
     package let host: String

@@ -74,7 +74,7 @@ package struct DASHDocument: Sendable {
     private(set) var media: DASHPresentation
     private let hasTooManyEntries: Bool
 
-    /// Parses an MPD. Time and memory are proportional to its length.
+    /// Parses an MPD. Time and memory are proportional to the length of the MPD.
     ///
     /// - Parameters:
     ///   - bytes: The body, without any content coding.

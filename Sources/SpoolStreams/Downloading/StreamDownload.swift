@@ -29,7 +29,7 @@ final class DownloadTally: Sendable {
     /// Sets the number of segments to store.
     func start(segments: Int) { change { $0.segmentCount = segments } }
 
-    /// Adds stored bytes.
+    /// Adds to the number of stored bytes.
     func add(_ bytes: Int64) { change { $0.bytes += bytes } }
 
     /// Counts a segment that is stored completely.
@@ -133,7 +133,7 @@ struct StreamDownload: Sendable {
     /// Checks that all files are stored. A cache that is too small, or whose disk is full, delivers bytes without
     /// storing them. Responses that are not media are not stored, either.
     private func checkAllIsStored(_ downloaded: [Downloaded]) async throws {
-        // Another process owns the directory, and may not have recorded the bytes yet.
+        // If the cache is read-only, the process that owns the directory may not have recorded the bytes yet.
         if cache.isReadOnly { return }
         for file in downloaded where !file.range.isEmpty {
             let media = media(at: file.url)
@@ -160,7 +160,8 @@ struct StreamDownload: Sendable {
     static func address(of media: MediaResource, _ response: StoredResponse) throws(ManifestError) -> OriginURL {
         do {
             let requested = try OriginURL(media.resolvedURL)
-            // The stored final URL has no query. If there was no redirect, the requested URL has the correct query.
+            // The stored final URL does not contain a query. If there was no redirect, the requested URL has the
+            // correct query.
             guard let final = try response.url.map({ (url) throws(AddressError) in try OriginURL(url) }),
                 !final.isSameOrigin(as: requested) || final.path != requested.path
             else { return requested }

@@ -48,7 +48,7 @@ package struct HLSDocument: Sendable {
     private(set) var removed: ByteRangeSet = []
     private var contents: Result<HLSPlaylist, ManifestError>
 
-    /// Parses a playlist. Time and memory are proportional to its length.
+    /// Parses a playlist. Time and memory are proportional to the length of the playlist.
     ///
     /// - Parameters:
     ///   - bytes: The body, without any content coding.

@@ -4,7 +4,7 @@ extension HLSPlaylist {
     /// Parses a playlist, without retaining its text. To rewrite or filter a playlist, use ``HLSDocument``.
     ///
     /// - Parameters:
-    ///   - bytes: The body, without any content coding. Time and memory are proportional to its length.
+    ///   - bytes: The body, without any content coding. Time and memory are proportional to the length of the body.
     ///   - url: The URL of the playlist, for variables that refer to query parameters.
     ///   - imported: The ``variables`` of the master playlist.
     ///   - maximumSegments: The maximum total number of segments, variants, renditions and keys.

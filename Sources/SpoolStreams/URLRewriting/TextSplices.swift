@@ -59,7 +59,7 @@ struct TextSplices {
 }
 
 extension ByteRangeSet {
-    /// Returns the set with ranges of a text added.
+    /// Returns the union of the set and the given ranges of a text.
     func adding(_ ranges: [Range<Int>]) -> ByteRangeSet {
         var all = self
         for range in ranges { all.insert(Int64(range.lowerBound)..<Int64(range.upperBound)) }
