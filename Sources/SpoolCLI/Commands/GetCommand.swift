@@ -169,7 +169,7 @@ struct RangeArgument: Hashable, Sendable, ExpressibleByArgument {
     }
 }
 
-/// The variant of a stream to fetch: `highest`, `lowest`, bits per second, or `WIDTHxHEIGHT` in pixels.
+/// The variant of a stream to fetch: `highest`, `lowest`, a bit rate in bits per second, or `WIDTHxHEIGHT` in pixels.
 struct VariantArgument: Hashable, Sendable, ExpressibleByArgument {
     var selection: HLSVariantSelection
 

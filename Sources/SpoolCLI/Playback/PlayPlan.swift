@@ -71,7 +71,7 @@ struct SeekArgument: Hashable, Sendable, ExpressibleByArgument {
         self.to = to
     }
 
-    /// Parses `AT:TO`. The result is `nil` unless both are numbers that are 0 or greater.
+    /// Parses `AT:TO`. The result is `nil` unless both values are nonnegative numbers.
     init?(argument: String) {
         let parts = argument.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 2, let at = Double(parts[0]), let to = Double(parts[1]), at.isFinite, to.isFinite,

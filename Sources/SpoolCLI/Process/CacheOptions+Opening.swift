@@ -71,8 +71,8 @@ extension CacheOptions {
             .unwritable, "“\(path)” can't be written, because it is in the cache's own directory; choose another one")
     }
 
-    /// Reports on standard error that the directory contains no cache. Otherwise, the output would look like that of an
-    /// empty cache.
+    /// Reports on standard error that the directory does not contain a cache. Otherwise, the output would look like
+    /// that of an empty cache.
     func reportMissingCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
 
     /// Passes an open cache to `body`, and closes it.

@@ -48,7 +48,7 @@ enum Interruption {
     ///
     /// - Returns: Whether the signal was ignored before.
     private static func isIgnored(_ number: Int32) -> Bool {
-        // `SIG_IGN` is the number 1 with the type of a function, which cannot be compared.
+        // `SIG_IGN` is the number 1 with the type of a function, and functions cannot be compared.
         unsafeBitCast(signal(number, SIG_IGN), to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
     }
 

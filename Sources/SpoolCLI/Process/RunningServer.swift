@@ -96,7 +96,7 @@ struct RunningServer: Error {
     }
 }
 
-/// The execution of a command for another process, on a cache that is open in this one.
+/// The execution of a command for another process, on a cache that is open in this process.
 enum RemoteCommand {
     private static let run = Mutex<(@Sendable ([String]) async -> Int32)?>(nil)
 
