@@ -169,7 +169,7 @@ package final class MemoryFileSystem: FileSystem {
     }
 }
 
-/// A file of a `MemoryFileSystem`, independent of its name.
+/// A file in a `MemoryFileSystem`, independent of the file's name.
 final class MemoryNode: Sendable {
     let bytes: Mutex<SparseBytes>
     let isLocked = Atomic(false)
@@ -201,7 +201,7 @@ final class OpenHandles: Sendable {
     let count = Mutex(0)
 }
 
-/// An open file of a `MemoryFileSystem`. It is closed when it is released.
+/// An open file in a `MemoryFileSystem`. The file is closed when this object is released.
 final class MemoryHandle: StoredFile {
     private let node: MemoryNode
     private let path: String

@@ -55,7 +55,7 @@ package final class SeededExecutor: TaskExecutor {
     /// Runs jobs until `isDone` returns `true`, no job can run, or `limit` jobs have run. Returns the reason for the
     /// end.
     ///
-    /// Call it from one thread at a time, and not from a thread that a job waits for.
+    /// Call this method from one thread at a time, and not from a thread that a job waits for.
     package func run(limit: Int = .max, until isDone: () -> Bool) -> Ending {
         let executor = asUnownedTaskExecutor()
         var count = 0
