@@ -2,7 +2,7 @@
 /// A table of limited size, in entries and in bytes, that forgets the oldest entries when it is full.
 ///
 /// It has two halves. When the recent half is full, it replaces the older half, whose entries are forgotten. An entry
-/// is remembered at least until the entries recorded after it reach half of one of the limits.
+/// is remembered at least until the entries recorded after it reach half of either limit.
 struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     private struct Entry {
         var value: Value

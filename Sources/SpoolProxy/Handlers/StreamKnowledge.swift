@@ -36,7 +36,7 @@ final class StreamKnowledge: Sendable {
     private let members = StreamMembers()
 
     private static let limit = 4096
-    /// The maximum number of origins that are remembered as referring to one origin.
+    /// The maximum number of referring origins that are remembered for one origin.
     private static let rootLimit = 16
     /// The maximum number of origins that are recorded for the manifests of one origin.
     private static let namedLimit = 256

@@ -14,7 +14,7 @@ import Glibc
 /// A writer of the pieces of one response, at most two at a time. If the response is chunked, each piece is a chunk.
 ///
 /// Bytes that are fetched for this client are sent at its speed (a *paced* response). Until the client has received one
-/// megabyte, the next piece is requested only after the previous one has left this machine. From then on, each piece is
+/// megabyte, the next piece is requested only after the previous one has left this machine. After that, each piece is
 /// requested while the previous one is being sent.
 struct PieceWriter {
     private let channel: any Channel

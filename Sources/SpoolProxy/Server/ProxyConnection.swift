@@ -20,8 +20,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         case reading
         /// A response is being created and sent, while the body of the request may still be received. → reading, ending
         case responding(Exchange)
-        /// The last response was sent. Received bytes are ignored until the client closes the connection, so that it
-        /// can read the response.
+        /// The last response was sent. Received bytes are ignored until the client closes the connection, so that the
+        /// client can read the response.
         case ending
     }
 
@@ -303,8 +303,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         update {
             $0.isOver = true; $0.keeps = keeps; $0.sink?.fail(); $0.sink = nil
         }
-        // The rest of the request's body must be received by this deadline. Receiving some of its bytes does not extend
-        // it.
+        // The rest of the request's body must be received by this deadline. Receiving some of these bytes does not
+        // extend the deadline.
         setDeadline(Self.unwantedBodyTime)
         advance()
     }
