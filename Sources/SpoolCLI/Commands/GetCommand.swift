@@ -115,7 +115,8 @@ struct GetCommand: AsyncParsableCommand {
         if options.json { try Output.json(report) } else { try Output.line(report.text) }
     }
 
-    /// Opens the target. This happens after the cache is opened, because the check below needs the cache directory.
+    /// Opens the target. This happens after the cache is opened, because the check of the output path needs the cache
+    /// directory.
     private func target() async throws -> OutputTarget {
         if let output, output != "-" { try options.rejectOutputInCache(output) }
         return try await OutputTarget(output)

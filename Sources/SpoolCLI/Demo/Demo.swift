@@ -61,7 +61,7 @@ struct Demo: Sendable {
         let folder = FileManager.default.temporaryDirectory
             .appendingPathComponent("spool-demo-\(ProcessInfo.processInfo.processIdentifier)", isDirectory: true)
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // If the folder cannot be removed, it remains as a temporary folder.
+        // If the folder cannot be removed, it remains in the temporary folder.
         defer { try? FileManager.default.removeItem(at: folder) }
         let origin = try await origin(in: folder)
         var options = options

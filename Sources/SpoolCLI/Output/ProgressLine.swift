@@ -43,7 +43,7 @@ struct ProgressLine: Sendable {
 
 /// A line of a terminal that is redrawn while a command runs.
 ///
-/// The line is drawn only if standard error is a terminal that can redraw lines.
+/// Nothing is drawn unless standard error is a terminal that can redraw lines.
 struct LiveLine: Sendable {
     private let task: Task<Void, Never>?
 

@@ -71,7 +71,7 @@ struct RunningServer: Error {
         CacheError(.directoryInUse, "the server that uses the cache directory does not respond as expected")
     }
 
-    /// The transport to origins through the server.
+    /// A transport that sends requests to origins through the server.
     private struct Way: Upstream {
         let address: String
         let secret: String
