@@ -195,7 +195,7 @@ export class SettingsView {
         if (response) this.#load();
     }
 
-    /// Requests a confirmation if the change can evict media.
+    /// Prompts for a confirmation if the change can evict media.
     async #confirms(name, label, value) {
         const stored = store.totals?.storedBytes ?? 0;
         const isLess = name === "capacity" && value !== null && value < stored;
