@@ -64,7 +64,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
 
     /// An error that is thrown if ffmpeg can't create a file.
     package struct SampleMediaError: Error, CustomStringConvertible {
-        /// A sentence with the file and the exit status of ffmpeg.
+        /// A sentence that states the name of the file and the exit status of ffmpeg.
         package let description: String
     }
 
