@@ -32,7 +32,7 @@ struct ProxyClient: Sendable, Hashable {
         kind = isTrustedProxy ? .trustedProxy : .named
         self.address = address
         let bytes = ByteBuffer(bytes: address.bytes)
-        let socket = try? SocketAddress(packedIPAddress: bytes, port: 0)  // It has 4 or 16 bytes.
+        let socket = try? SocketAddress(packedIPAddress: bytes, port: 0)  // The address has 4 or 16 bytes.
         text = socket?.ipAddress ?? "-"
     }
 
