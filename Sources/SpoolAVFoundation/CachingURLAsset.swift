@@ -5,10 +5,10 @@ public import Spool
 
 /// An asset that plays through a cache, so that played bytes are not fetched again.
 ///
-/// Use it instead of an `AVURLAsset`. It passes AVFoundation a URL that only its own ``loader`` can load
-/// (`spool+https://…`). ``originalURL`` is the URL that it was created with.
+/// Use this class instead of `AVURLAsset`. The asset passes AVFoundation a URL that only the asset's own ``loader`` can
+/// load (`spool+https://…`). ``originalURL`` is the URL that the asset was created with.
 ///
-/// Some media cannot be cached and plays directly, like an `AVURLAsset` with the same URL:
+/// Some media cannot be cached and plays directly, as it would from an `AVURLAsset` with the same URL:
 ///
 /// - files, and schemes other than `http` and `https`, unless a `MediaSource` with a resolver provides the URL
 /// - playlists (`.m3u8`, `.m3u`, `.mpd`), because AVFoundation never requests their segments from a loader
@@ -17,9 +17,9 @@ public import Spool
 /// `AVURLAssetOverrideMIMETypeKey`, such as `application/vnd.apple.mpegurl`, determines whether a URL is HLS. Without a
 /// value, the URL's extension (`.m3u8`, `.m3u`) determines it.
 ///
-/// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. For a playlist,
-/// the player is then redirected to the server's URL if there is a server. Otherwise, it is redirected to
-/// ``originalURL``, or to the resolver's URL, without the header fields of the `MediaSource`.
+/// Other playlists, and on Apple platforms streams without a length, are detected when they are loaded. If there is a
+/// server, the player is then redirected to the server's URL. Otherwise, the player is redirected to ``originalURL``,
+/// or to the resolver's URL, without the header fields of the `MediaSource`.
 ///
 /// On Apple platforms, the player is also redirected to ``originalURL`` if the transport can't load the media. For
 /// example, App Transport Security may allow a URL for AVFoundation only. `MediaCache.events()` reports the reason

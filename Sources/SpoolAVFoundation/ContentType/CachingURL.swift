@@ -6,8 +6,8 @@ import Spool
 /// cache's loader.
 ///
 /// The prefix precedes the scheme in the text of the URL: `https://host/a.mp3` becomes `spool+https://host/a.mp3`. The
-/// rest is unchanged, so the original URL is restored exactly. The prefix contains only characters that RFC 3986 §3.1
-/// allows in a scheme. URL parsers since iOS 17 reject other characters, such as underscores.
+/// rest is unchanged, so the original URL can be restored exactly. The prefix contains only characters that RFC 3986
+/// §3.1 allows in a scheme. URL parsers since iOS 17 reject other characters, such as underscores.
 enum CachingURL {
     /// The prefix before the scheme.
     static let prefix = "spool+"
@@ -53,8 +53,8 @@ enum CachingURL {
     /// The extensions of playlists: HLS (RFC 8216 §4) and DASH.
     private static let playlistExtensions: Set<String> = ["m3u8", "m3u", "mpd"]
 
-    /// Returns whether a URL is treated as an HLS playlist before any request, by its type if known, otherwise by its
-    /// extension.
+    /// Returns whether a URL is treated as an HLS playlist before any request. The content type, if known, determines
+    /// this; otherwise, the URL's extension does.
     static func isHLS(_ url: URL, contentType: String?) -> Bool {
         if let contentType { return UniformType.isPlaylist(contentType: contentType) }
         return ["m3u8", "m3u"].contains(url.pathExtension.lowercased())
@@ -62,7 +62,7 @@ enum CachingURL {
 
     /// Returns the reason why HLS plays directly.
     ///
-    /// - Parameter server: The server that returned no URL, if there is one.
+    /// - Parameter server: The server that did not return a URL, or `nil` if there is no server.
     static func reason(withoutServer server: (any MediaServer)?) -> String {
         "an HLS stream plays through the cache only with a server in the app, "
             + (server == nil ? "but no server is set" : "but the server can't be reached")

@@ -16,14 +16,14 @@ struct ResourceDescription: Sendable, Hashable {
     /// Whether the player itself must load the resource from the origin or a server.
     var mustPlayDirectly: Bool
 
-    /// Returns the type for the player, or `nil` if the player allows only other types.
+    /// Returns the type to report to the player, or `nil` if the player allows only other types.
     func contentType(allowed: [String]?) -> String? {
         UniformType.choose(from: types, allowed: allowed)
     }
 }
 
 extension ResourceDescription {
-    /// Creates the description of a resource from the cache, and if necessary from a request to the origin.
+    /// Creates the description of a resource from the cache, and sends a request to the origin if necessary.
     ///
     /// - Parameter contentType: The app's media type, which takes precedence over the origin's type and the first
     ///   bytes.
@@ -47,11 +47,11 @@ extension ResourceDescription {
             let found = bytes.flatMap { UniformType.identifier(ofFileBeginning: $0) }
             types = UniformType.ordered(declared: types, found: found)
         } catch let error as CacheError where error.code == .unsatisfiableRange || !types.isEmpty {
-            // The resource is empty, or its start is not available. In this case, the declared type is used.
+            // The resource is empty, or its start is not available. The declared type is used in both cases.
         }
     }
 
-    /// Returns the first bytes, and fetches them if necessary, or returns `nil` if there are none.
+    /// Returns the first bytes of a resource, which are fetched if necessary, or `nil` if the resource is empty.
     private static func start(of media: MediaResource) async throws -> Data? {
         do {
             return try await media.reader(.bytes(0..<Int64(UniformType.signatureLength))).next()?.data
@@ -60,7 +60,7 @@ extension ResourceDescription {
         }
     }
 
-    /// Returns the first bytes of a partly stored resource. If they are missing, they are fetched only if `isNeeded`.
+    /// Returns the first bytes of a partly stored resource. Missing bytes are fetched only if `isNeeded` is `true`.
     private static func storedStart(of media: MediaResource, isNeeded: Bool) async throws -> Data? {
         let storedRanges = media.knownStoredRanges
         guard isNeeded || storedRanges.isEmpty || storedRanges.contains(0..<1) else { return nil }
@@ -72,7 +72,7 @@ extension ResourceDescription {
     }
 }
 
-/// The rules of a loader: the type that it reports, whether it delivers the probe, and the resources that the player
+/// The rules that a loader follows: the type to report, whether to deliver the probe, and which resources the player
 /// loads itself.
 struct LoadingRules: Sendable {
     let directLoading: DirectLoadingPolicy
@@ -92,8 +92,8 @@ enum DirectLoadingPolicy: Sendable {
 
     /// The policy for the platform's player.
     ///
-    /// Apple's player fails for a loader's resource without a length (−11829, −11849), but plays such a resource over
-    /// HTTP. The player for Linux plays it from the loader, and does not follow redirects.
+    /// Apple's player cannot play a resource without a length from a loader (−11829, −11849), but can play such a
+    /// resource over HTTP. The player for Linux plays the resource from the loader, and does not follow redirects.
     static var platform: DirectLoadingPolicy {
         #if canImport(Darwin)
         .redirect

@@ -5,10 +5,11 @@ import Foundation
 import UniformTypeIdentifiers
 #endif
 
-/// The mapping from the origin's media type (`audio/mpeg`) to the uniform type identifier for a player (`public.mp3`).
+/// The mapping from the origin's media type (`audio/mpeg`) to the uniform type identifier that a player expects
+/// (`public.mp3`).
 ///
-/// On Apple platforms, the system provides most types. A table is used for other types, and on other platforms. This
-/// type only makes decisions.
+/// On Apple platforms, the system provides most types. A table contains the other types, and all types on other
+/// platforms. This type only makes decisions.
 enum UniformType {
     /// Returns the matching identifiers, with the best one first. The result is empty if neither the media type nor the
     /// file name determines a type.
@@ -42,10 +43,10 @@ enum UniformType {
         return (agreeing + [found] + declared).filter { seen.insert($0).inserted }
     }
 
-    /// Returns the type for a player: the best one that it allows, otherwise a related one.
+    /// Returns the type to report to a player: the best candidate that the player allows, or otherwise a related type.
     ///
-    /// - Parameter allowed: The types that the player accepts. `nil` or an empty array allows all. AVFoundation raises
-    ///   an exception for other types, so the result is `nil` if no type matches.
+    /// - Parameter allowed: The types that the player accepts. `nil` or an empty array allows all types. AVFoundation
+    ///   raises an exception for a type that is not allowed, so the result is `nil` if no type matches.
     static func choose(from candidates: [String], allowed: [String]?) -> String? {
         guard let allowed, !allowed.isEmpty else { return candidates.first ?? "public.data" }
         func allowedSpelling(_ identifier: String) -> String? {
@@ -72,7 +73,7 @@ enum UniformType {
         ].contains(essence(contentType))
     }
 
-    /// Returns type and subtype, without parameters (RFC 9110 §8.3.1).
+    /// Returns the type and subtype in lowercase, without parameters (RFC 9110 §8.3.1).
     private static func essence(_ contentType: String?) -> String? {
         contentType?.prefix { $0 != ";" }.trimmingCharacters(in: .whitespaces).lowercased()
     }
@@ -94,8 +95,8 @@ enum UniformType {
     }
 
     #if canImport(UniformTypeIdentifiers)
-    /// Returns the type in an array if it is media; otherwise, an empty array. Dynamic types (`dyn.…`) and text are of
-    /// no use to a player.
+    /// Returns an array with the type if it is a media type; otherwise, an empty array. Dynamic types (`dyn.…`) and
+    /// text types are of no use to a player.
     private static func declared(_ type: UTType?) -> [String] {
         guard let type, !type.isDynamic, type.conforms(to: .audiovisualContent) else { return [] }
         return [type.identifier]
@@ -151,8 +152,8 @@ extension UniformType {
     /// The families of types that share a container. Within a family, the declared and the detected type may differ.
     static let containers = families.filter { !$0.contains("public.mp3") }
 
-    /// The types that one demuxer reads. If a player allows only some types, a type may be replaced by another one of
-    /// its family.
+    /// The families of types that a single demuxer reads. If a player allows only some types, a type may be replaced by
+    /// another type from the same family.
     private static let families: [[String]] = [
         [
             "public.mpeg-4", "public.mpeg-4-audio", "com.apple.m4a-audio", "com.apple.m4v-video",
@@ -169,7 +170,8 @@ extension UniformType {
     /// The number of bytes to examine: two packets of a transport stream and the first bytes of a third.
     static let signatureLength = 380
 
-    /// Returns the type that the first bytes of a file indicate, or `nil` if it is not a common container.
+    /// Returns the type that the first bytes of a file indicate, or `nil` if the file is not in a common container
+    /// format.
     ///
     /// The first 64 bytes are sufficient. With so few bytes, however, a transport stream is recognized only by its
     /// first packet.

@@ -7,10 +7,10 @@ import Synchronization
 
 /// A delegate that serves the loading requests of an asset from a cache, which fetches missing bytes from the origin.
 ///
-/// Each asset has one loader. ``CachingURLAsset`` has its own, which is sufficient for most apps. If you use another
-/// asset class, create the asset with the URL that ``CachingURLAsset/cachingURL(for:)`` returns. Otherwise,
-/// AVFoundation does not use the loader. AVFoundation references the loader weakly, so retain the loader as long as the
-/// asset.
+/// Each asset needs its own loader. A ``CachingURLAsset`` creates its loader itself, which is sufficient for most apps.
+/// If you use another asset class, create the asset with the URL that ``CachingURLAsset/cachingURL(for:)`` returns.
+/// Otherwise, AVFoundation does not use the loader. AVFoundation references the loader weakly, so retain the loader as
+/// long as the asset.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)
@@ -18,17 +18,17 @@ import Synchronization
 /// ```
 ///
 /// Each loading request is a reader of the cache. Received bytes are delivered in order on ``queue``. The next bytes
-/// are read after the previous ones are delivered. Requests are distinguished by identity, so a new request may precede
-/// the cancellation of an old one. Bytes received before a cancellation stay in the cache. Releasing the loader ends
-/// all its readers.
+/// are read after the previous ones are delivered. Requests are distinguished by identity, so a new request may be
+/// received before the cancellation of an old one. Bytes received before a cancellation stay in the cache. Releasing
+/// the loader ends all its readers.
 ///
 /// After an initial burst, bytes are delivered at a few times the playback rate. A request that failed because of
-/// network loss stays open, and resumes when the network returns. It ends only if the player ends it or the origin
-/// rejects it.
+/// network loss stays open, and resumes when the network returns. Such a request ends only if the player ends it or the
+/// origin rejects it.
 ///
-/// A renewal request is served like any other, because stored bytes do not expire, and the `MediaSource` provides new
-/// URLs and credentials. Authentication challenges are left to the system, because the transport sends the requests to
-/// the origin.
+/// A renewal request is served like any other request, because stored bytes do not expire, and the `MediaSource`
+/// provides new URLs and credentials. Authentication challenges are left to the system, because the transport sends the
+/// requests to the origin.
 ///
 /// `@unchecked Sendable`: mutable state is used only on ``queue``, which every entry point checks.
 public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
@@ -72,7 +72,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ///   - server: The server to which the player is redirected if the media is an HLS playlist. If `nil`, the player
     ///     is redirected to the origin.
     ///   - contentType: A media type that takes precedence over the origin's type and the first bytes.
-    ///   - deliversProbe: Whether the two bytes that the player requests together with type and length are delivered.
+    ///   - deliversProbe: Whether to deliver the two bytes that the player requests together with the type and length.
     ///     The default is `true`, as in WebKit. If `false`, such a request finishes without bytes.
     public convenience init(
         caching source: MediaSource, in cache: MediaCache, server: (any MediaServer)? = nil, contentType: String? = nil,
@@ -99,7 +99,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     deinit {
         describing?.cancel()
         for request in requests.values { request.reader?.cancel() }
-        // The requests are released on the queue that used them, after cancellations that AVFoundation has sent to it.
+        // The requests are released on the queue that used them, after any cancellations that AVFoundation has already
+        // sent to that queue.
         let held = ReleasedOnQueue(requests)
         queue.async { withExtendedLifetime(held) {} }
     }
@@ -147,8 +148,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: The app's side
 
-    /// Stops loading for a player that has advanced without cancelling its requests. The method may be called from any
-    /// thread.
+    /// Stops loading for a player that has advanced to another item without cancelling its requests. The method may be
+    /// called from any thread.
     ///
     /// The player is not notified. Its requests stay open until ``resume()`` resumes them. Later requests are served.
     package func suspend() {
@@ -165,8 +166,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Sets the duration in seconds and the playback rate, which determine the delivery rate. The method may be called
-    /// from any thread.
+    /// Sets the duration in seconds and the playback rate, from which the delivery rate is computed. The method may be
+    /// called from any thread.
     func plays(duration: Double?, rate: Float) {
         queue.async {
             self.pace.learn(length: self.resource?.length, duration: duration, rate: rate)
@@ -183,8 +184,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Waits until `count` more bytes have been delivered. Returns `false` if no request is open, or if the task is
-    /// cancelled.
+    /// Waits until `count` more bytes have been delivered. Returns `false` if no request is waiting for bytes, or if
+    /// the task is cancelled.
     func waitForDelivery(of count: Int64) async -> Bool {
         let wait = DeliveryWait()
         return await withTaskCancellationHandler {
@@ -197,8 +198,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 }
             }
         } onCancel: {
-            // The flag is set before the queue is used. A later wait finds the flag, and an earlier wait is found on
-            // the queue.
+            // The flag is set before the block below runs on the queue. A wait that is added later finds the flag set,
+            // and a wait that was added earlier is removed by the block.
             wait.isCancelled.store(true, ordering: .releasing)
             queue.async {
                 for waiter in self.waiters.cancelled(wait) { waiter.resume(returning: false) }
@@ -223,7 +224,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
 
     // MARK: The resource
 
-    /// Determines type and length, once for all requests.
+    /// Determines the type and length once for all requests.
     private func describeResource() {
         guard describing == nil else { return }
         let (media, rules) = (media, rules)
@@ -260,7 +261,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     /// Returns the reason why the player has to load the resource itself after an error. Returns `nil` if the player
-    /// can't load it, or would send a different request than the source requires.
+    /// can't load the resource, or if the source requires a different request than the player would send.
     private func reasonToRedirect(_ error: (any Error)?) -> String? {
         media.source.isPlain ? LoadingFailure.reasonToRedirect(error) : nil
     }
@@ -291,7 +292,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         }
     }
 
-    /// Delivers bytes. Returns the time to wait before the next ones, or `nil` if this reader is no longer needed.
+    /// Delivers bytes. Returns the time to wait before the next delivery, or `nil` if the reader is no longer needed.
     private func received(_ chunk: MediaChunk, token: Int, for id: LoadingRequest.ID) -> Duration? {
         if let request = requests[id], request.losses > 0 {
             request.losses = 0
@@ -305,7 +306,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     }
 
     private func readFailed(_ error: any Error, token: Int, for id: LoadingRequest.ID) {
-        // The description may be that of a version that has been replaced.
+        // The current description may be that of a version that has since been replaced.
         if (error as? CacheError)?.code == .resourceChanged { resource = nil }
         let isLossOfNetwork = LoadingFailure.isLossOfNetwork(error)
         feed(id, cause: error) { $0.readFailed(token: token, isLossOfNetwork: isLossOfNetwork) }
@@ -319,7 +320,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         recordLosses()
         let (id, delay) = (request.id, Duration.seconds(1 << min(request.losses - 1, 3)))
         Task { [weak self, queue, clock] in
-            // This task is never cancelled. A failing clock only shortens the delay.
+            // This task is never cancelled. If the clock throws an error, only the delay becomes shorter.
             try? await clock.sleep(delay)
             queue.async { [weak self] in self?.feed(id) { $0.retry(token: token) } }
         }
@@ -334,8 +335,8 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     ) {
         dispatchPrecondition(condition: .onQueue(queue))
         guard let request = requests[id] else { return }
-        // AVFoundation sets the request's flag shortly before it calls the delegate. After that, the request must not
-        // be used.
+        // AVFoundation sets the request's `isCancelled` flag shortly before it calls the delegate. Once the flag is
+        // set, the request must not be used.
         for action in request.isGone ? request.machine.cancel() : input(&request.machine) {
             switch action {
             case .fillInformation:

@@ -3,19 +3,19 @@ import Synchronization
 
 /// The rate at which stored bytes are delivered to one loading request. This type only makes decisions.
 ///
-/// A player cancels a request when it has enough bytes, but it does so late, or never. In the meantime, a disk could
-/// deliver all of the media, which the player would hold in memory. Therefore, each request first receives a burst, and
-/// then bytes at a few times the playback rate. The burst covers small requests, and the first bytes after a seek.
+/// A player that has enough bytes cancels its request late, or never. In the meantime, all of the media could be read
+/// from disk, and the player would hold it in memory. Therefore, each request first receives a burst, and then bytes at
+/// a few times the playback rate. The burst covers small requests, and the first bytes after a seek.
 struct DeliveryPace: Hashable, Sendable {
     /// The number of bytes to deliver without a delay.
     private(set) var burst = Self.smallestBurst
     /// The number of bytes per second after the burst.
     private(set) var bytesPerSecond = Self.unknownRate
-    /// The number of bytes that may be delivered now. It is negative after a larger chunk.
+    /// The number of bytes that may be delivered now. It is negative if the last chunk was larger.
     private var credit: Double
     private var lastTime: Duration?
 
-    /// The rate for media with an unknown bit rate. 64 Mbit/s is more than common players can use.
+    /// The rate for media with an unknown bit rate, in bytes per second. 64 Mbit/s is more than common players can use.
     private static let unknownRate: Double = 8 * 1_048_576
     private static let smallestBurst: Int64 = 4 << 20
     private static let largestBurst: Int64 = 32 << 20
@@ -41,7 +41,7 @@ struct DeliveryPace: Hashable, Sendable {
         credit += Double(burst - previous)
     }
 
-    /// Records delivered bytes, and returns the time to wait before the next ones.
+    /// Records delivered bytes, and returns the time to wait before the next delivery.
     ///
     /// - Parameter now: The time since a fixed reference time.
     mutating func handedOver(_ count: Int, at now: Duration) -> Duration {
@@ -92,17 +92,17 @@ struct DeliveryWaiters {
         waiters.append(Waiter(wait: wait, remaining: count, continuation: continuation))
     }
 
-    /// Records delivered bytes, and returns the tasks whose number of bytes is reached.
+    /// Records delivered bytes, and returns the continuations of the tasks for which enough bytes have been delivered.
     mutating func delivered(_ count: Int64) -> [CheckedContinuation<Bool, Never>] {
         guard !waiters.isEmpty else { return [] }
         for index in waiters.indices { waiters[index].remaining -= count }
         return remove { $0.remaining <= 0 }
     }
 
-    /// Handles a cancellation, and returns the waiting task unless it was already returned.
+    /// Handles a cancellation, and returns the waiting task's continuation unless it was already returned.
     mutating func cancelled(_ wait: DeliveryWait) -> [CheckedContinuation<Bool, Never>] { remove { $0.wait === wait } }
 
-    /// Returns all tasks, because no further bytes will be delivered.
+    /// Removes and returns the continuations of all tasks, because no further bytes will be delivered.
     mutating func removeAll() -> [CheckedContinuation<Bool, Never>] { remove { _ in true } }
 
     private mutating func remove(where isOver: (Waiter) -> Bool) -> [CheckedContinuation<Bool, Never>] {

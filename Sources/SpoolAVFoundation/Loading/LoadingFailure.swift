@@ -2,8 +2,7 @@
 import Foundation
 import Spool
 
-/// The conversion of errors into errors of `NSURLErrorDomain`, which the player would report if it loaded the media
-/// itself.
+/// The conversion of errors to `NSURLErrorDomain` errors, which the player would report if it loaded the media itself.
 ///
 /// `NSUnderlyingErrorKey` contains the cache's error, whose message is the localized description.
 enum LoadingFailure {
@@ -20,15 +19,15 @@ enum LoadingFailure {
         )
     }
 
-    /// Returns the error for a resource that matches none of the player's allowed types.
+    /// Returns the error for a resource that does not match any of the types that the player allows.
     static func noAllowedType(of url: URL) -> NSError {
         make(
             NSURLErrorCannotDecodeContentData, "the resource matches none of the content types that the player allows",
             url)
     }
 
-    /// Returns whether there was no connection, or the connection was lost. In that case, a retry is useful as long as
-    /// a client waits. A response from the origin is final.
+    /// Returns whether an error means that there was no connection, or that the connection was lost. After such an
+    /// error, a retry is useful as long as a client waits. A response from the origin is final.
     static func isLossOfNetwork(_ error: any Error) -> Bool {
         guard let error = error as? CacheError, error.code == .originUnavailable, error.httpStatus == nil else {
             return false
@@ -36,11 +35,11 @@ enum LoadingFailure {
         return (error.underlying as? UpstreamError)?.isTransient ?? false
     }
 
-    /// Returns the reason why the player has to load the resource itself: the transport can't load it, but the player
-    /// may. Returns `nil` for other errors.
+    /// Returns the reason why the player has to load the resource itself. Returns `nil` unless the error means that the
+    /// transport can't load the resource, but the player may be able to.
     ///
     /// App Transport Security may allow an insecure URL for AVFoundation only (`NSAllowsArbitraryLoadsForMedia`). The
-    /// player also reads some responses that URLSession rejects.
+    /// player also accepts some responses that `URLSession` rejects.
     static func reasonToRedirect(_ error: (any Error)?) -> String? {
         guard let cause = (error as? CacheError)?.underlying as? UpstreamError else { return nil }
         switch cause.code {
@@ -50,7 +49,7 @@ enum LoadingFailure {
         }
     }
 
-    /// Returns the best matching code of `NSURLErrorDomain`.
+    /// Returns the `NSURLErrorDomain` code that matches an error best.
     static func code(for cause: any Error) -> Int {
         if let cause = cause as? UpstreamError { return code(for: cause) }
         if cause is CancellationError { return NSURLErrorCancelled }

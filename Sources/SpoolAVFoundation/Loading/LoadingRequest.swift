@@ -9,7 +9,7 @@ import Spool
 /// This object retains AVFoundation's request until its end, as required, and performs the actions of its
 /// ``StateMachine``. It is created, used and released on its loader's queue.
 final class LoadingRequest {
-    /// A number within a loader, which tasks use instead of the request.
+    /// The number of a request within its loader, which tasks use to refer to the request.
     typealias ID = Int
 
     let id: ID
@@ -38,11 +38,11 @@ final class LoadingRequest {
                 information: request.contentInformationRequest != nil, data: data, deliversProbe: deliversProbe))
     }
 
-    /// Whether AVFoundation has ended the request. The flag may be set before the delegate is called. After that, the
-    /// request must not be used.
+    /// Whether AVFoundation has ended the request. This may become `true` before the delegate is called. Once it is
+    /// `true`, the request must not be used.
     var isGone: Bool { request.isCancelled || request.isFinished }
 
-    /// Provides type and length.
+    /// Provides the type and length to the player.
     ///
     /// - Returns: `false` if the player allows none of the types, in which case finishing would raise an exception.
     func fill(_ description: ResourceDescription) -> Bool {
@@ -50,10 +50,11 @@ final class LoadingRequest {
         guard let type = description.contentType(allowed: information.allowedContentTypes) else { return false }
         information.contentType = type
         if let length = description.length { information.contentLength = length }
-        // This is also set if the length is unknown, because the cache serves stored ranges and waits for the other
+        // This flag is also set if the length is unknown, because the cache serves stored ranges and waits for other
         // ranges.
         information.isByteRangeAccessSupported = true
-        // The flag promises all bytes at once, but bytes beyond the burst would be delivered at a limited rate.
+        // This flag promises that all bytes are available immediately, but bytes beyond the burst are delivered at a
+        // limited rate.
         information.isEntireLengthAvailableOnDemand =
             description.isComplete && description.length.map { $0 <= pace.burst } ?? false
         return true
@@ -71,9 +72,9 @@ final class LoadingRequest {
         request.finishLoading(with: error)
     }
 
-    /// Redirects the player to the origin's URL, like an HTTP redirect (RFC 9110 §15.4.3).
+    /// Redirects the player to another URL, like an HTTP redirect (RFC 9110 §15.4.3).
     ///
-    /// If the player allows only some types, finishing without one of them would raise an exception here, too.
+    /// If the player allows only some types, finishing without one of these types would raise an exception here, too.
     func redirect(to url: URL, _ description: ResourceDescription?) {
         if let information = request.contentInformationRequest, let allowed = information.allowedContentTypes,
             let anyType = allowed.first
@@ -118,8 +119,8 @@ extension LoadingRequest {
             end = overflow ? nil : max(0, sum)
         }
 
-        /// Returns whether the bytes are the two bytes of an information request. WebKit delivers them. Apple's player
-        /// does not use them, and some apps omit them.
+        /// Returns whether the requested bytes are the two bytes that accompany an information request. WebKit delivers
+        /// them. Apple's player does not use them, and some apps do not deliver them.
         private static func isProbe(
             information: Bool,
             data: (requestedOffset: Int64, requestedLength: Int, currentOffset: Int64, toEnd: Bool)
@@ -155,33 +156,32 @@ extension LoadingRequest {
         enum Action: Hashable, Sendable {
             /// Provide type and length.
             case fillInformation
-            /// Start reading from the cache. If `to` is `nil`, reading extends to the end. The results have the
-            /// `token`.
+            /// Start reading from the cache. If `to` is `nil`, reading extends to the end. Inputs that result from this
+            /// read contain the `token`.
             case read(token: Int, from: Int64, to: Int64?)
-            /// Read again when the network returns or after a delay, with `retry(token)`.
+            /// Call `retry(token:)` when the network returns or after a delay.
             case readLater(token: Int)
             /// Stop the last read.
             case stopReading
-            /// Deliver these bytes of the chunk, counted from its first byte.
+            /// Deliver these bytes of the received chunk. The range is relative to the first byte of the chunk.
             case respond(Range<Int>)
             /// Finish without an error.
             case finish
             /// Redirect the player to the origin.
             case redirect
-            /// Fail with the error in the input.
+            /// Fail with the error that caused the input.
             case fail
-            /// Fail because bytes are missing in between or at the end.
+            /// Fail because bytes are missing before the received chunk or at the end.
             case failIncomplete
         }
 
         private(set) var state = State.waitingForInformation
         private let requested: RequestedData
-        /// The offset of the next byte to deliver. Some players start `currentOffset` at 0, so the offset is tracked
-        /// here.
+        /// The offset of the next byte to deliver. It is tracked here, because some players start `currentOffset` at 0.
         private(set) var cursor: Int64
         /// The end of the bytes, if it is known.
         private(set) var end: Int64?
-        /// Whether reading is stopped because the player has advanced without cancelling.
+        /// Whether reading is stopped because the player has advanced to another item without cancelling the request.
         private(set) var isSuspended = false
         private var lastToken = 0
         private var isBeingRead = false
@@ -217,7 +217,7 @@ extension LoadingRequest {
             return actions + (isSuspended ? [] : read())
         }
 
-        /// Handles a resource that a loader cannot serve.
+        /// Redirects the player, because the loader cannot serve the resource.
         mutating func mustRedirect() -> [Action] {
             guard state == .waitingForInformation else { return [] }
             state = .finished
@@ -253,8 +253,8 @@ extension LoadingRequest {
             return finish()
         }
 
-        /// Handles a failed read. After a loss of the network, the request stays open, because the player may wait
-        /// until the network returns.
+        /// Handles a failed read. After a network loss, the request stays open, because the player may wait until the
+        /// network returns.
         mutating func readFailed(token: Int, isLossOfNetwork: Bool = false) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false
@@ -267,10 +267,10 @@ extension LoadingRequest {
             return read()
         }
 
-        /// Resumes the read that waits for the network.
+        /// Resumes the read that is waiting for the network.
         mutating func networkReturned() -> [Action] { retry(token: lastToken) }
 
-        /// Handles a request that starts past the end of the resource.
+        /// Finishes a request that starts past the end of the resource.
         mutating func readPastEnd(token: Int) -> [Action] {
             guard isReading(token) else { return [] }
             isBeingRead = false
@@ -286,7 +286,8 @@ extension LoadingRequest {
             return stop()
         }
 
-        /// Stops reading and leaves the request open, because the player has advanced without cancelling.
+        /// Stops reading but leaves the request open, because the player has advanced to another item without
+        /// cancelling the request.
         mutating func suspend() -> [Action] {
             guard !isOver, !isSuspended else { return [] }
             isSuspended = true

@@ -6,8 +6,8 @@ import Network
 final class NetworkPath: Sendable {
     private let monitor = NWPathMonitor()
 
-    /// Creates an observation that calls `returned` on its own queue whenever the network is available after a change,
-    /// until the observation is released.
+    /// Creates an observation that calls `returned` on its own queue after each network change, if the network is
+    /// available, until the observation is released.
     init(_ returned: @escaping @Sendable () -> Void) {
         monitor.pathUpdateHandler = { path in
             if path.status == .satisfied { returned() }

@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// The handling of interruptions, disconnected headphones, and a reset of the media server. It follows Apple's
+/// The handling of interruptions, disconnected headphones, and a reset of the media server. It follows Apple's articles
 /// “Handling audio interruptions” and “Responding to audio route changes”.
 extension CachingPlayer {
     /// Observes the audio session until the returned tokens are released.

@@ -5,7 +5,8 @@ import MediaPlayer
 extension CachingPlayer {
     /// Shows the current media on the lock screen and in Control Center, and handles remote commands.
     ///
-    /// The supported commands from these screens, headphones and cars are play, pause, next, previous and seek.
+    /// The supported commands are play, pause, next, previous and seek. They may come from these screens, from
+    /// headphones or from a car.
     ///
     /// ```swift
     /// player.publishNowPlaying { entry in
@@ -17,13 +18,13 @@ extension CachingPlayer {
     /// other audio, such as `.playback`.
     ///
     /// - Parameter describe: A function that returns the properties of an entry, keyed by `MPMediaItemProperty…` names.
-    ///   The player adds the duration, time and rate.
+    ///   The player adds the duration, elapsed time and rate.
     public func publishNowPlaying(_ describe: @escaping @MainActor (CachingQueue.Entry) -> [String: Any]) {
         system.display = SystemNowPlaying(self, describe)
         system.display?.update(self)
     }
 
-    /// Stops showing the media and handling remote commands.
+    /// Stops showing the media, and no longer handles remote commands.
     public func stopPublishingNowPlaying() {
         guard system.display != nil else { return }
         system.display = nil

@@ -4,7 +4,7 @@ import Foundation
 import Spool
 
 extension CachingPlayer {
-    /// Performs the next action of the item's recovery.
+    /// Examines an item, and performs the next action of its recovery, if any.
     func recover(_ item: AVPlayerItem) {
         let progress = item.cachingAsset?.loader?.progressNow
         let isServed = item.mediaServer != nil
@@ -37,7 +37,7 @@ extension CachingPlayer {
         }
     }
 
-    /// The reasons why origins of the current media are unavailable.
+    /// The reasons why origins of the current media are unavailable, or an empty set if none is.
     private var losses: Set<OriginFailure> {
         queue.currentEntry.map { queue.cache.originLosses(for: $0.source.url) } ?? []
     }
@@ -45,8 +45,8 @@ extension CachingPlayer {
     /// Whether the media plays without the cache.
     private var isPlain: Bool { hasFailed || isExternal }
 
-    /// Whether the current media can play without the cache. It cannot if the source adds header fields that a player
-    /// does not send.
+    /// Whether the current media can play without the cache. This is `false` if the source adds header fields that a
+    /// player does not send.
     private var canPlayDirectly: Bool { queue.currentEntry?.source.isPlain ?? true }
 
     /// Whether the system delays playback for a reason other than missing media, such as an advertisement or
@@ -61,7 +61,7 @@ extension CachingPlayer {
         "AVPlayerWaitingWithNoItemToPlayReason",
     ]
 
-    /// Replaces the current item with one that seeks to the same time. If the player can no longer play, it is also
+    /// Replaces the current item with one that seeks to the same time. A player that can no longer play is also
     /// replaced.
     func renewItem() {
         keepPosition()
@@ -109,12 +109,12 @@ extension CachingPlayer {
         if isToPlay { play() }
     }
 
-    /// Plays from the origin's own URL while another device is playing, because that device fetches the media itself
-    /// without a loader.
+    /// Handles the start or end of playback on another device. In the meantime, the media plays from the origin's own
+    /// URL, because the other device fetches it without a loader.
     func externalPlayback(_ isActive: Bool) {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)
-        // After the end, a new item is created when playback is requested.
+        // If the last entry has ended, a new item is created only when playback is requested again.
         guard queue.currentEntry != nil, !hasEnded else { return }
         recovery.begin()
         renewItem()
@@ -130,7 +130,7 @@ extension CachingPlayer {
         if avPlayer.status == .failed { return .failed(.other) }
         return switch item.status {
         case .readyToPlay: .ready
-        // A player does not distinguish a rejection by the server from an unknown format.
+        // A player does not distinguish between a rejection by the server and an unknown format.
         case .failed where item.mediaServer != nil && losses.contains(.unreachable):
             .failed(.network)
         case .failed: .failed(ItemRecovery.Failure(item.error))

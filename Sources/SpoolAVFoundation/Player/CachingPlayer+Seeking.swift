@@ -2,7 +2,7 @@
 import AVFoundation
 
 extension CachingPlayer {
-    /// The target of the player's seeks until it is reached.
+    /// The state of the player's seeks: the target until it is reached, and the tasks that wait for it.
     struct Seeking {
         struct Target {
             var seconds: Double
@@ -19,21 +19,21 @@ extension CachingPlayer {
         var waiters: [Int: CheckedContinuation<Bool, Never>] = [:]
     }
 
-    /// Seeks to a time as soon as there is seekable media. The player stays playing or paused.
+    /// Seeks to a time as soon as the media is seekable. Playback continues or stays paused.
     ///
-    /// Only one seek is sent to the player at a time, and the last seek takes precedence. If the current item fails,
-    /// its replacement also seeks to the target.
+    /// Only one seek is sent to the player at a time, and the most recent seek takes precedence. If the current item
+    /// fails, its replacement also seeks to the target.
     ///
     /// - Parameters:
     ///   - seconds: The time. Negative values mean 0.
-    ///   - isExact: Whether the exact time is required. Otherwise, the player may use a nearby time that is found
+    ///   - isExact: Whether the exact time is required. If `false`, the player may use a nearby time that it reaches
     ///     faster, for example while a scrubber is dragged.
-    /// - Returns: Whether the target was reached. The result is `false` if another seek or other media replaced it, the
-    ///   media cannot be played, or the task was cancelled. In the last case, the seek continues.
+    /// - Returns: Whether the target was reached. The result is `false` if another seek or other media replaced the
+    ///   target, the media cannot be played, or the task was cancelled. After a cancellation, the seek continues.
     @discardableResult
     public func seek(to seconds: Double, isExact: Bool = true) async -> Bool {
         guard seconds.isFinite, queue.currentEntry != nil, !recovery.hasGivenUp else { return false }
-        // No media is longer than a year, and Core Media rejects much larger times.
+        // The time is limited to a year, because Core Media rejects much larger times, and no media is longer.
         let number = setTarget(min(max(seconds, 0), 366 * 86_400), isExact: isExact)
         return await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -49,7 +49,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Sets the target, and returns the number of the seek. The wait for a previous seek ends.
+    /// Sets the target, and returns the number of the seek. Tasks that wait for a previous seek resume.
     @discardableResult
     func setTarget(_ seconds: Double, isExact: Bool = true) -> Int {
         answer(false)
@@ -60,7 +60,7 @@ extension CachingPlayer {
         return seeking.lastNumber
     }
 
-    /// Makes the next item start at the current time or target. An item of a live stream starts at its current end.
+    /// Makes the next item start at the current time or target. An item for a live stream starts at the live edge.
     func keepPosition() {
         guard seeking.target != nil || (currentTime > 0 && hasLength) else { return }
         seeking.flight = nil
@@ -74,14 +74,14 @@ extension CachingPlayer {
         (seeking.target, seeking.flight, seeking.holdsPlayback) = (nil, nil, false)
     }
 
-    /// Resumes the tasks that wait for a seek.
+    /// Resumes the tasks that are waiting for a seek, with the result.
     private func answer(_ hasArrived: Bool) {
         let waiters = seeking.waiters
         seeking.waiters = [:]
         for waiter in waiters.values { waiter.resume(returning: hasArrived) }
     }
 
-    /// Sends the target to the player, if the player can seek and is not already seeking.
+    /// Sends the target, if there is one, to the player, unless the player cannot seek yet or is already seeking.
     func seekIfReady() {
         guard let target = seeking.target, seeking.flight == nil, let item = avPlayer.currentItem,
             item.status == .readyToPlay, avPlayer.status == .readyToPlay
@@ -97,7 +97,7 @@ extension CachingPlayer {
     }
 
     private func seekFinished(_ number: Int, _ hasArrived: Bool, on item: AVPlayerItem?) {
-        // A replaced item does not finish its seek. Its replacement gets its own seek.
+        // The end of a seek in a replaced item is ignored, because its replacement gets its own seek.
         guard seeking.flight == number, item != nil, item === avPlayer.currentItem else { return }
         seeking.flight = nil
         guard seeking.target?.number == number else { return seekIfReady() }

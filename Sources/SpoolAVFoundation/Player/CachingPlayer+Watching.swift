@@ -51,7 +51,7 @@ extension CachingPlayer {
         }
     }
 
-    /// Examines the player once. Returns the time until the next check, or `nil` if there is nothing to observe.
+    /// Examines the player once. Returns the time until the next check, or `nil` if there is no current entry.
     private func examinePlayer() -> Duration? {
         check()
         guard queue.currentEntry != nil else {
@@ -83,7 +83,7 @@ extension CachingPlayer {
         system.display?.update(self)
     }
 
-    /// Handles the start of an entry, its repetition, or the end of playback.
+    /// Handles the start or restart of an entry, or the end of the queue.
     func playBegan() {
         forgetSeeks()
         recovery.begin()
@@ -117,14 +117,15 @@ extension CachingPlayer {
         return time.seconds < duration.seconds - max(2, duration.seconds / 10)
     }
 
-    /// Applies an intentional change of the rate by another object, such as a view's controls, a headset or the system.
+    /// Adopts a playback rate that another object has set intentionally, such as a view's controls, a headset or the
+    /// system.
     private func applyRateChange(_ item: AVPlayerItem) {
         guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
         (wantedRate, playWhenReady, hasEnded) = (avPlayer.rate, true, false)
     }
 
-    /// Handles a change of the rate. A change without a reason means that the player has no data, or that its item has
-    /// ended or failed. It is not an intentional pause.
+    /// Handles a change of the rate. A change without a reason is not an intentional pause. It means that the player
+    /// has no data, or that its item has ended or failed.
     private func rateChanged(_ reason: StallRecovery.StateMachine.Reason, isInterruption: Bool) {
         guard reason != .unknown, avPlayer.rate == 0, playWhenReady, !hasEnded, !seeking.holdsPlayback,
             let item = queue.item, item.status == .readyToPlay
@@ -138,8 +139,8 @@ extension CachingPlayer {
 
     // MARK: Observable state
 
-    /// Records the error of an item before another item replaces it. The cache's error is more specific than the error
-    /// of a player without the cache.
+    /// Records the error of an item before another item replaces it. An error from the cache is not replaced by a later
+    /// one from direct playback, which is less specific.
     private func recordFailure(of item: AVPlayerItem) {
         guard item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil else { return }
         error = item.error ?? avPlayer.error
@@ -204,13 +205,13 @@ extension CachingPlayer {
     }
 }
 
-/// The handling of transitions to the background and the foreground. In the background, an app without playback is soon
-/// suspended and its connections break, so they are closed first. In the foreground, resources that the system closed
-/// are created again.
+/// The handling of transitions to the background and the foreground. In the background, an app that does not play is
+/// soon suspended, which breaks its connections, so they are closed first. In the foreground, resources that the system
+/// closed are created again.
 extension CachingPlayer {
     /// The values of `UIApplication.didEnterBackgroundNotification` and `willEnterForegroundNotification`.
     ///
-    /// A library should not require UIKit, and macOS does not have it.
+    /// The names are repeated here because a library should not require UIKit, which macOS does not have.
     nonisolated static let backgroundNotification = Notification.Name("UIApplicationDidEnterBackgroundNotification")
     nonisolated static let foregroundNotification = Notification.Name("UIApplicationWillEnterForegroundNotification")
 
@@ -245,15 +246,15 @@ extension CachingPlayer {
         check()
     }
 
-    /// Resumes loading. In the meantime, the system may have closed the server's socket, even if playback resumes in
-    /// the background, for example from headphones.
+    /// Resumes loading. The system may have closed the server's socket in the meantime, even if playback resumes in the
+    /// background, for example from headphones.
     func wake() {
         if isDormant {
             isDormant = false
             system.serverUse?.start()
             queue.holdLoading(false)
         }
-        // A live stream continues at its current end.
+        // A live stream continues at the live edge.
         if queue.hasLostServer { renewItem() }
     }
 }
@@ -264,9 +265,9 @@ struct SystemObservations {
     var tokens: [NotificationToken] = []
     var playState: PlayStateObservation?
     var external: ExternalPlaybackObservation?
-    /// The observation of the network, which is set while the recovery of an item waits for the network.
+    /// The observation of the network, which is created when the recovery of an item first waits for the network.
     var path: NetworkPath?
     var display: (any NowPlayingDisplay)?
-    /// The use of the server, if there is one.
+    /// The player's use of the server, if there is a server.
     var serverUse: ServerUse?
 }

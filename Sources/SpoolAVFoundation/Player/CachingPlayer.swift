@@ -16,9 +16,10 @@ public import Spool
 /// The player checks the state of `AVPlayer` several times a second, and recovers from problems automatically:
 ///
 /// - After a stall, playback resumes at the previous rate.
-/// - An item without progress for 10 s seeks to its own position. After 20 s (live: 60 s), it is replaced.
-/// - A failed item is replaced immediately, then after 1, 2, 4 s and so on, up to 30 s. The replacement starts at the
-///   same time.
+/// - An item that makes no progress for 10 s seeks to its current position. After 20 s (60 s for live streams), it is
+///   replaced.
+/// - A failed item is replaced immediately, and further failed items after 1, 2, 4 s and so on, up to 30 s. The
+///   replacement starts at the same media time.
 /// - After a network loss, the number of retries is not limited. A retry follows immediately when the system reports
 ///   that the network has returned.
 /// - After other failures, once four items have failed, the origin's own URL is tried without the cache. If this also
@@ -31,26 +32,27 @@ public import Spool
 /// Use ``avPlayer`` for everything else: its view, volume and AirPlay. Changes to its rate by other objects, such as a
 /// view's controls, are respected. The ``queue`` provides its items.
 ///
-/// Use it on the main actor, where its observable properties change. The time changes about four times a second.
+/// Use the player on the main actor, where its observable properties change. ``currentTime`` changes about four times a
+/// second.
 @MainActor @Observable public final class CachingPlayer {
     /// The current player.
     ///
-    /// A player that can no longer play is replaced by a new one with the same settings. That happens, for example,
-    /// after a reset of the system's media server. The app must then attach its layers and time observers again. A
-    /// SwiftUI view that reads this property is updated automatically.
+    /// A player that can no longer play, for example after a reset of the system's media server, is replaced. The new
+    /// player has the same settings, but the app must attach its layers and time observers again. A SwiftUI view that
+    /// reads this property is updated automatically.
     public internal(set) var avPlayer: AVQueuePlayer
     /// The media to play, one after another.
     public let queue: CachingQueue
 
     /// The current state.
     public internal(set) var status = Status.idle
-    /// The error of the current item, or `nil` if it has not failed.
+    /// The error of the current entry's last failed item, or `nil` if no item has failed since playback last succeeded.
     ///
-    /// It is also set during retries; see ``status``. Show its `localizedDescription` to users.
+    /// The error is also set during retries; see ``status``. Show its `localizedDescription` to users.
     public internal(set) var error: (any Error)?
     /// The current time in seconds, or the target during a seek.
     public internal(set) var currentTime = 0.0
-    /// The duration of the current media in seconds. It is `nil` while it is unknown, and for live streams.
+    /// The duration of the current media in seconds, or `nil` while it is unknown and for live streams.
     public internal(set) var duration: Double?
     /// The ranges that the player has buffered, as fractions of the duration from 0 to 1.
     public internal(set) var bufferedRanges: [ClosedRange<Double>] = []
@@ -61,7 +63,8 @@ public import Spool
     public internal(set) var playWhenReady = false {
         didSet { if !playWhenReady, isInBackground { sleep() } }
     }
-    /// The playback rate, even while paused. It is above 0, and 1 is normal.
+    /// The requested playback rate, even while paused. 1 is the normal rate. Values that are not positive and finite
+    /// are ignored.
     public var rate: Float {
         get { wantedRate }
         set {
@@ -75,7 +78,7 @@ public import Spool
     @ObservationIgnored let clock: any Clock<Duration>
     @ObservationIgnored let elapsed: () -> Duration
     @ObservationIgnored var recovery = ItemRecovery()
-    /// Whether the current entry has failed with the cache and plays without it.
+    /// Whether the current entry has failed through the cache, and therefore plays without it.
     @ObservationIgnored var hasFailed = false
     /// Whether another device is playing the media.
     @ObservationIgnored var isExternal = false
@@ -88,11 +91,11 @@ public import Spool
     @ObservationIgnored var system = SystemObservations()
     /// Whether an interruption paused playback.
     @ObservationIgnored var wasInterrupted = false
-    /// Whether nothing is loaded, because the app is in the background without playback.
+    /// Whether loading is stopped, because the app is in the background and does not play.
     @ObservationIgnored var isDormant = false
     @ObservationIgnored var isInBackground = false
 
-    /// Creates a player that uses a cache.
+    /// Creates a player that plays media through a cache.
     ///
     /// - Parameters:
     ///   - cache: The cache.
@@ -145,8 +148,8 @@ public import Spool
 
     /// Plays from the current time.
     ///
-    /// After the end, the player plays entries that have been added since then, or starts again. After a failure, it
-    /// retries.
+    /// After the end of the last entry, the player plays the entries that have been added since then. If there are
+    /// none, it starts the last entry again. After a failure, it retries.
     public func play() {
         playWhenReady = true
         wake()
@@ -167,12 +170,12 @@ public import Spool
     /// Pauses playback.
     public func pause() {
         (playWhenReady, wasInterrupted) = (false, false)
-        // Cancels the recovery from a stall, which would resume playback.
+        // This cancels the recovery from a stall, which would otherwise resume playback.
         StallRecovery.of(avPlayer).cancel()
         check()
     }
 
-    /// Pauses if playback is requested; otherwise, plays.
+    /// Pauses playback if it is requested; otherwise, requests it.
     public func togglePlaying() {
         if playWhenReady { pause() } else { play() }
     }
@@ -228,22 +231,23 @@ extension CachingPlayer.Status: CustomStringConvertible {
     }
 }
 
-/// The state that was last sent to the system's now-playing display. The display advances its time automatically.
+/// A state of playback that can be sent to the system's now-playing display. The display advances its time
+/// automatically.
 struct NowPlayingSnapshot: Hashable, Sendable {
     var entry: CachingQueue.Entry.ID
-    /// The duration in seconds, or `nil` for a live stream, or while it is unknown.
+    /// The duration in seconds, or `nil` while it is unknown and for live streams.
     var duration: Double?
     /// The rate, which is 0 while playback does not advance.
     var rate: Double
     /// The media time in seconds at ``at``.
     var time: Double
-    /// The time at which the state was sent, on a monotonic clock.
+    /// The time at which the state was captured, on a monotonic clock.
     var at: Duration
 
-    /// The maximum deviation of the time that a display shows, in seconds.
+    /// The maximum difference between the time that a display shows and the media time, in seconds.
     private static let tolerance = 1.0
 
-    /// Returns whether a display that was sent `previous` shows this state now.
+    /// Returns whether a display that last received `previous` now shows this state.
     func follows(_ previous: NowPlayingSnapshot) -> Bool {
         guard entry == previous.entry, duration == previous.duration, rate == previous.rate else { return false }
         let shown = previous.time + (at - previous.at) / .seconds(1) * rate
@@ -253,7 +257,7 @@ struct NowPlayingSnapshot: Hashable, Sendable {
 
 /// A system display that shows the state of a player.
 @MainActor protocol NowPlayingDisplay: AnyObject {
-    /// Called after each check of the player.
+    /// Updates the display. The player calls this method after each check.
     func update(_ player: CachingPlayer)
 }
 #endif

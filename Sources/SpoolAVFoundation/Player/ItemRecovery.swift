@@ -1,17 +1,18 @@
 #if canImport(AVFoundation) && !os(watchOS)
 /// The recovery of an item that has failed, or that makes no progress even though playback is requested.
 ///
-/// This type only makes decisions. It uses the player's state at each check instead of notifications, because
-/// notifications are not always posted. For example, a player that has stopped requesting bytes does not post one, and
-/// an item may fail without a notification. ``StallRecovery`` handles short stalls by waiting for bytes. `ItemRecovery`
-/// handles stalls that do not end by waiting. Its steps are a seek to the current position, a new item, the origin's
-/// own URL without the cache, and the error.
+/// This type only makes decisions. It uses the player's state at each check instead of notifications, which are not
+/// always posted. For example, a player does not post a notification when it stops requesting bytes, and an item may
+/// fail without a notification. ``StallRecovery`` handles short stalls by waiting for bytes. `ItemRecovery` handles
+/// stalls that do not end this way. Its steps are to seek to the current position, create a new item, play the origin's
+/// own URL without the cache, and report the error.
 struct ItemRecovery: Hashable, Sendable {
     /// The reason why an item has failed.
     enum Failure: Hashable, Sendable {
         /// There was no connection. The number of retries is not limited.
         case network
-        /// The origin does not have the media. This is reported immediately if the item has never played.
+        /// The origin does not have the media. This failure is reported immediately if the media was never ready to
+        /// play.
         case missing
         /// Another reason.
         case other
@@ -36,9 +37,9 @@ struct ItemRecovery: Hashable, Sendable {
         var waitsForNetwork: Bool
         /// Whether the source of the item's bytes is waiting for a response from the origin.
         var waitsForBytes = false
-        /// Whether the item is a live stream, which may not have new media yet. A new item would repeat media.
+        /// Whether the item is a live stream, for which new media may not exist yet. A new item would repeat media.
         var isLive = false
-        /// Whether the item plays without the cache, or has failed to do so.
+        /// Whether the item plays without the cache, or cannot play without it.
         var isPlain: Bool
     }
 
@@ -49,40 +50,41 @@ struct ItemRecovery: Hashable, Sendable {
         case freshItem
         /// Replace the item with one that plays without the cache.
         case plainItem
-        /// Report the item's error, because no other action is left.
+        /// Report the item's error, because no further action remains.
         case giveUp
     }
 
-    /// The reason to wait, for a user interface.
+    /// The reason for waiting, to show in a user interface.
     enum Waiting: Hashable, Sendable {
         case nothing
         /// A failed item will be replaced soon.
         case retry
-        /// A failed item will be replaced soon. It failed because of network loss.
+        /// An item that failed because of network loss will be replaced soon.
         case network
     }
 
-    /// The times without progress before each step, and the time for which received bytes are treated as progress.
+    /// The times without progress before each step, and the time for which received bytes count as progress.
     static let patience = (
         seek: Duration.seconds(10), fresh: Duration.seconds(20), live: Duration.seconds(60), bytes: Duration.seconds(60)
     )
     /// The number of new items after failures other than network loss, before the origin's own URL is tried.
     private static let freshItems = 4
-    /// The longest delay between two items.
+    /// The maximum delay before a failed item is replaced.
     static let maximumWait = Duration.seconds(30)
     /// The playback time after which earlier failures are ignored.
     private static let proof = Duration.seconds(5)
     /// The time after a seek in place during which progress may be an effect of the seek.
     private static let settling = Duration.seconds(5)
-    /// The longest time between two changes of the media time of a player that plays normally.
+    /// The time without a change of the media time after which a player is treated as stalled.
     private static let shortestStall = Duration.seconds(2)
 
     private(set) var waiting = Waiting.nothing
-    /// Whether no further action is tried.
+    /// Whether the recovery has ended with an error, so that no further action is tried.
     private(set) var hasGivenUp = false
-    /// Whether an item could be played.
+    /// Whether an item has been ready to play.
     private var wasReady = false
-    /// The numbers of new items since playback last succeeded: after network losses, and after other failures.
+    /// The numbers of new items since playback last succeeded: `losses` after network losses, and `failures` after
+    /// other failures.
     private var losses = 0
     private var failures = 0
     private var retryAt: Duration?
@@ -92,7 +94,7 @@ struct ItemRecovery: Hashable, Sendable {
     /// The time of the last change of the media time.
     private var playedAt = Duration.zero
     private var playingSince: Duration?
-    /// The time of the last seek in place. Progress soon after it is ignored.
+    /// The time of the last seek in place. Progress soon after the seek is ignored.
     private var soughtAt: Duration?
 
     /// The progress of an item at the last check.
@@ -115,7 +117,7 @@ struct ItemRecovery: Hashable, Sendable {
         if retryAt != nil { retryAt = .zero }
     }
 
-    /// Resets the recovery, because another entry plays or playback was requested.
+    /// Resets the recovery, because another entry is playing, or playback was requested after a failure.
     mutating func begin() { self = ItemRecovery() }
 
     private mutating func failed(_ failure: Failure, _ now: Snapshot) -> Action? {
@@ -166,7 +168,7 @@ struct ItemRecovery: Hashable, Sendable {
         if previous != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
         let rest = now.now - movedAt
         if rest >= (now.isLive ? Self.patience.live : Self.patience.fresh) {
-            // The item has not failed, so the recovery never ends with an error.
+            // An item that is stuck has not failed, so in this case the recovery never ends with an error.
             (last, soughtAt) = (nil, nil)
             failures = min(failures + 1, Self.freshItems + 1)
             return failures > Self.freshItems && !now.isPlain ? .plainItem : .freshItem

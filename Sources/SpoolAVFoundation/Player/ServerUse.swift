@@ -2,10 +2,11 @@
 import Spool
 import Synchronization
 
-/// The use of a server by one player. In the background, a server closes its sockets when its last use ends.
+/// The use of a server by one player. When its last use ends in the background, the server is suspended, which closes
+/// its sockets.
 ///
-/// Several players may share a server. The uses of each server in this process are counted. Any thread may use this
-/// object.
+/// Several players may share a server, so the active uses of each server in this process are counted. Any thread may
+/// use this object.
 final class ServerUse: Sendable {
     private static let counts = Mutex<[ObjectIdentifier: Int]>([:])
 

@@ -10,9 +10,9 @@ public import SwiftUI
 /// ```
 ///
 /// During a drag, the view shows the time under the finger, and the player seeks to nearby times. On release, the
-/// player seeks to the exact time. Stored ranges are byte ranges, so their position is exact only for media with a
-/// constant bit rate. The colors follow the tint and the foreground style. VoiceOver reads the time, and users can
-/// adjust it in steps of ten seconds.
+/// player seeks to the exact time. Stored ranges are byte ranges, so their positions on the bar are exact only for
+/// media with a constant bit rate. The colors follow the tint and the foreground style. VoiceOver reads the time, which
+/// users can adjust in steps of ten seconds.
 public struct StoredRangesView: View {
     private let player: CachingPlayer
     @State private var dragged: Double?
@@ -20,7 +20,7 @@ public struct StoredRangesView: View {
     /// Creates a scrubber for a player.
     public init(_ player: CachingPlayer) { self.player = player }
 
-    /// The bar.
+    /// A bar that shows the ranges and reacts to drags.
     public var body: some View {
         GeometryReader { geometry in
             bar.contentShape(Rectangle()).modifier(Dragging(changed: { drag(to: $0, in: geometry.size) }, ended: drop))
@@ -80,7 +80,7 @@ public struct StoredRangesView: View {
     }
 }
 
-/// A drag gesture, on platforms that support one.
+/// A modifier that adds a drag gesture on platforms that support it.
 private struct Dragging: ViewModifier {
     let changed: (CGPoint) -> Void
     let ended: () -> Void
@@ -95,13 +95,15 @@ private struct Dragging: ViewModifier {
     }
 }
 
-/// A view that shows the used part of a cache's capacity, and the numbers of bytes from the cache and from origins.
+/// A view that shows the used part of a cache's capacity, and the numbers of bytes delivered from the cache and fetched
+/// from origins.
 ///
 /// ```swift
 /// List { CacheStatusView(cache) }
 /// ```
 ///
-/// It is updated once a second while it is visible. The counts start when the cache is opened.
+/// The view is updated once a second while it is visible. The numbers of delivered and fetched bytes count from the
+/// time the cache was opened.
 public struct CacheStatusView: View {
     private let cache: MediaCache
     @State private var stored: Int64 = 0

@@ -11,13 +11,13 @@ public import Spool
 /// queue.player.play()
 /// ```
 ///
-/// The player has at most two items, the current and the next one. Therefore, a list of ten thousand entries uses no
-/// more resources than a short list. Items follow each other without a pause if `AVQueuePlayer` can do that. The queue
-/// preloads the starts of the next entries (``preloadedEntryCount``) and a longer part of the very next one
-/// (``nextEntryPreloadAmount``). It cancels all other preloads. Preloads pause while the player waits for bytes. The
-/// ``server`` preloads HLS.
+/// The player has at most two items, the current one and the next one. Therefore, a list of ten thousand entries does
+/// not need more player items than a short list. Items follow each other without a pause if `AVQueuePlayer` can do
+/// that. The queue preloads the starts of the next entries (``preloadedEntryCount``) and a longer part of the entry
+/// that plays next (``nextEntryPreloadAmount``). It cancels the preloads of other entries. Preloads pause while the
+/// player waits for bytes. The ``server`` preloads HLS.
 ///
-/// Retain the queue as long as its player should advance. Add items only through the queue. The app controls the
+/// Retain the queue for as long as its player should advance. Add items only through the queue. The app controls the
 /// player's rate, volume and time. Use the queue on the main actor.
 @MainActor @Observable public final class CachingQueue {
     /// The behavior at the end of a queue.
@@ -48,8 +48,8 @@ public import Spool
     /// The amount of the next entry to preload, after the starts of the upcoming entries. The default is one minute.
     public var nextEntryPreloadAmount = PreloadAmount.seconds(60) { didSet { preloadUpcoming() } }
     /// The conditions under which preloads of entries pause. The default, ``PreloadConditions/standard``, pauses them
-    /// in Low Data Mode. If `nil`, preloads are never paused. The preload of a stream is not paused once it has
-    /// started.
+    /// in Low Data Mode. If the value is `nil`, these conditions never pause preloads. The preload of a stream is not
+    /// paused once it has started.
     public var preloadConditions: PreloadConditions? {
         get {
             access(keyPath: \.preloadConditions)
@@ -61,24 +61,24 @@ public import Spool
         }
     }
 
-    /// The function that creates the items. Set it for items that need more than an asset, such as an audio mix or
-    /// metadata.
+    /// The function that creates an item for an asset. Set it if items need additional properties, such as an audio mix
+    /// or metadata.
     @ObservationIgnored public var makeItem: @MainActor (AVURLAsset) -> AVPlayerItem = { AVPlayerItem(asset: $0) }
 
     private var order = PlaybackOrder()
     private var known: [PlaybackOrder.ID: Entry] = [:]
     @ObservationIgnored private var lastID = 0
     @ObservationIgnored private var random = SystemRandomNumberGenerator()
-    /// The items in the player, which belong to the current and the following entry.
+    /// The items in the player, which belong to the current entry and the one that follows.
     @ObservationIgnored private var slots: [Slot] = []
     @ObservationIgnored private let preloads: QueuePreloads
     @ObservationIgnored private var currentItem: CurrentItemObservation?
-    /// Whether failed items are recovered. If so, a player that removes a failed item, as AVQueuePlayer has done since
-    /// iOS 18.4, does not count as having advanced.
+    /// Whether failed items are recovered. If so, a player that removes a failed item, as `AVQueuePlayer` has done
+    /// since iOS 18.4, is not treated as having advanced.
     @ObservationIgnored var recoversFailures = false
     /// Whether loading is stopped.
     @ObservationIgnored private(set) var isHeld = false
-    /// Whether items play without the cache, from the URL that their source last resolved.
+    /// Whether new items play without the cache, from the URL that their source last resolved.
     @ObservationIgnored var makesPlainItems = false
     /// A function that is called when an entry starts or restarts, and when there are no more entries to play.
     @ObservationIgnored var playBegan: @MainActor () -> Void = {}
@@ -88,7 +88,7 @@ public import Spool
         var item: AVPlayerItem
     }
 
-    /// Creates an empty list for a player, removes the player's items, and enables caching.
+    /// Creates an empty queue for a player, removes the player's items, and makes the player recover from stalls.
     public init(_ player: AVQueuePlayer, in cache: MediaCache, server: (any MediaServer)? = nil) {
         self.player = player
         self.cache = cache
@@ -124,11 +124,11 @@ public import Spool
         set { change { $0.shuffle(newValue, using: &random) } }
     }
 
-    /// Adds an entry at the end of the list.
+    /// Appends an entry to the list.
     @discardableResult
     public func append(_ source: MediaSource) -> Entry { append(contentsOf: [source])[0] }
 
-    /// Adds entries at the end of the list.
+    /// Appends entries to the list.
     @discardableResult
     public func append(contentsOf sources: [MediaSource]) -> [Entry] { insert(contentsOf: sources, at: count) }
 
@@ -144,7 +144,7 @@ public import Spool
         return entries
     }
 
-    /// Removes entries. If the current one is among them, the next remaining entry plays immediately.
+    /// Removes entries. If the current entry is among them, the next remaining entry plays from its start.
     public func remove(_ ids: some Sequence<Entry.ID>) {
         let ids = Set(ids.map(\.number))
         change { $0.remove(ids) }
@@ -154,25 +154,25 @@ public import Spool
     /// Removes all entries and stops playback.
     public func removeAll() { remove(entries.map(\.id)) }
 
-    /// Moves an entry to an index in the list, not counting the entry itself. Playback continues.
+    /// Moves an entry to an index in the list without the entry. Playback of the current entry continues.
     public func move(_ id: Entry.ID, to index: Int) { change { $0.move(id.number, to: index) } }
 
     // MARK: Navigation
 
-    /// Plays an entry from its start instead of the current one. The call is ignored if the entry is not in the list.
-    /// The rate stays unchanged.
+    /// Replaces the current entry with another one, which plays from its start. The rate stays unchanged. If the entry
+    /// is not in the list, the call is ignored.
     public func skip(to id: Entry.ID) {
         catchUp()
         guard known[id.number] != nil else { return }
         begin(id.number)
     }
 
-    /// Advances to the next entry in playback order, even while the current entry repeats. Returns `false` if there is
-    /// none.
+    /// Advances to the next entry in playback order, even if ``repeatMode`` is ``RepeatMode/one``. Returns `false` if
+    /// there is no next entry.
     @discardableResult
     public func next() -> Bool { step(1) }
 
-    /// Returns to the previous entry. The result is `false` if there is none.
+    /// Goes back to the previous entry in playback order. Returns `false` if there is no previous entry.
     @discardableResult
     public func previous() -> Bool { step(-1) }
 
@@ -199,7 +199,7 @@ public import Spool
     func renewCurrent(isPlain: Bool) {
         guard let id = slots.first?.entry, let entry = known[id] else { return }
         let item = item(of: entry, isPlain: isPlain)
-        // All items are removed, because replacing only a failed item may cause playback without audio.
+        // All items are removed, because playback may lack audio if only the failed item is replaced.
         player.removeAllItems()
         slots = []
         guard player.canInsert(item, after: nil) else { return }
@@ -214,7 +214,7 @@ public import Spool
         update()
     }
 
-    /// Updates the player's items for the order.
+    /// Updates the player's items after a change to the order.
     private func update() {
         guard let current = order.current else {
             slots = []
@@ -229,7 +229,8 @@ public import Spool
     private func begin(_ id: PlaybackOrder.ID) {
         guard let entry = known[id] else { return }
         order.jump(to: id)
-        // If the player has removed a failed item, that item is no longer the current one.
+        // The player may have removed a failed item. In this case, the item in the first slot is not the player's
+        // current item.
         if slots.count > 1, slots[1].entry == id, player.currentItem === slots[0].item {
             player.advanceToNextItem()
             slots.removeFirst()
@@ -261,7 +262,7 @@ public import Spool
                 slots.append(Slot(entry: following, item: item))
             }
         }
-        // The last item of the list stays, so that the user can seek back in it.
+        // The last item of the list stays in the player after its end, so that the user can seek back in it.
         player.actionAtItemEnd = slots.count > 1 ? .advance : .pause
         player.recoverFromStalls()
         if isHeld { holdSlots() }
@@ -301,11 +302,12 @@ public import Spool
         guard let asset = item?.asset as? CachingURLAsset, let server = asset.server, let currentEntry else {
             return false
         }
-        // This call makes a server listen again after the system closed its socket.
+        // This call also makes the server listen again if the system closed its socket.
         return server.url(for: currentEntry.source) != asset.url
     }
 
-    /// Applies changes that the player made automatically. The player may advance before it posts the notification.
+    /// Updates the order after the player has advanced automatically. The player may advance before it posts the
+    /// notification.
     func catchUp() {
         guard let last = slots.last, let first = slots.first?.item, player.currentItem !== first else { return }
         if recoversFailures, first.status == .failed { return }

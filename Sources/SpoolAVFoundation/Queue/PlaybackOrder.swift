@@ -1,7 +1,7 @@
-/// The playback order of a list: as listed or shuffled, played once or repeated, or with one entry repeated. This type
-/// only makes decisions.
+/// The playback order of a list, which can be shuffled, and can repeat the list or one entry. This type only makes
+/// decisions.
 ///
-/// Entries have permanent numbers. Finding an entry takes time proportional to the length of the list.
+/// The number of an entry never changes. The time to find an entry is proportional to the length of the list.
 struct PlaybackOrder: Hashable, Sendable {
     /// The number of an entry, which is never reused.
     typealias ID = Int
@@ -54,7 +54,8 @@ struct PlaybackOrder: Hashable, Sendable {
         if listed.contains(id) { current = id }
     }
 
-    /// Inserts entries at an index of the list. They play at that position or, if shuffled, at random later positions.
+    /// Inserts entries at an index of the list. The entries play at that position or, if the list is shuffled, at
+    /// random positions after the current entry.
     mutating func insert(_ ids: [ID], at index: Int, using random: inout some RandomNumberGenerator) {
         let index = min(max(index, 0), listed.count)
         let previous = index > 0 ? listed[index - 1] : nil
@@ -73,8 +74,9 @@ struct PlaybackOrder: Hashable, Sendable {
 
     /// Removes entries.
     ///
-    /// If the current entry is among them, the next remaining entry becomes the current one. If no entry remains after
-    /// it, the first one becomes current if the list repeats, otherwise the last one before it.
+    /// If the current entry is among them, the next remaining entry becomes the current one. If no later entry remains,
+    /// the first entry becomes current if the list repeats. Otherwise, the last entry before the removed one becomes
+    /// current.
     mutating func remove(_ ids: Set<ID>) {
         if let id = current, ids.contains(id), let place {
             let before = played[..<place].filter { !ids.contains($0) }
@@ -84,8 +86,7 @@ struct PlaybackOrder: Hashable, Sendable {
         played.removeAll(where: ids.contains)
     }
 
-    /// Moves an entry to an index in the list, not counting the entry itself. The call is ignored if the entry is not
-    /// in the list.
+    /// Moves an entry to an index in the list without the entry. The call is ignored if the entry is not in the list.
     mutating func move(_ id: ID, to index: Int) {
         guard let from = listed.firstIndex(of: id) else { return }
         listed.remove(at: from)
@@ -93,8 +94,8 @@ struct PlaybackOrder: Hashable, Sendable {
         if !isShuffled { played = listed }
     }
 
-    /// Shuffles the entries, with the current entry first, or restores the order of the list. The current entry stays
-    /// the same.
+    /// Shuffles the entries and puts the current entry first, or restores the order of the list. The current entry
+    /// stays the same.
     mutating func shuffle(_ isShuffled: Bool, using random: inout some RandomNumberGenerator) {
         self.isShuffled = isShuffled
         played = isShuffled ? listed.shuffled(using: &random) : listed

@@ -1,7 +1,7 @@
 #if canImport(AVFoundation) && !os(watchOS)
 import Spool
 
-/// The preloads of the next entries of a queue. Preloads of other entries are cancelled.
+/// The preloads of the next entries in a queue. Preloads of other entries are cancelled.
 @MainActor final class QueuePreloads {
     private let preloader: Preloader
     private let server: (any MediaServer)?
@@ -42,8 +42,8 @@ import Spool
         set { preloader.conditions = newValue }
     }
 
-    /// Preloads the starts of these entries in order and then `nextEntryPreloadAmount` of the first one. Cancels all
-    /// other preloads.
+    /// Preloads the starts of these entries in order, and then `nextEntryPreloadAmount` of the first entry. The
+    /// preloads of other entries are cancelled.
     func preload(_ upcoming: [CachingQueue.Entry], _ nextEntryPreloadAmount: PreloadAmount) {
         let entries = upcoming.filter { CachingURLAsset.canCache($0.source) || isStream($0.source) }
         let wanted = Set(entries.map(\.id))
@@ -65,14 +65,15 @@ import Spool
         server != nil && CachingURL.isHLS(source.url, contentType: nil)
     }
 
-    /// Starts a preload. Returns `nil` for a stream while the conditions do not allow the preload. The preload is tried
-    /// again when the queue changes or advances.
+    /// Starts a preload. Returns `nil` for a stream while the conditions do not allow its preload, which is tried again
+    /// when the queue changes or advances.
     private func begin(_ source: MediaSource, _ amount: PreloadAmount, _ priority: PreloadPriority) -> RunningPreload? {
         guard let server, isStream(source) else { return .media(preloader.add(source, amount, priority: priority)) }
         guard preloader.isAllowedBySystem else { return nil }
         return .stream(
             Task {
-                // A failed preload is ignored, because playback fetches the bytes and reports the error.
+                // A failed preload is ignored, because playback requests the missing bytes again and reports an error
+                // itself.
                 try? await server.preload(source, firstSeconds: amount.firstSeconds)
             })
     }

@@ -10,15 +10,15 @@ extension AVPlayer {
     /// let player = AVPlayer(caching: url, in: cache)
     /// ```
     ///
-    /// A ``CachingPlayer`` also replaces failed items, and suits an app that observes the state of playback.
+    /// A ``CachingPlayer`` also replaces failed items, and has observable properties for the state of playback.
     ///
     /// - Parameter server: The server for HLS. Without a server, HLS plays directly.
     @MainActor public convenience init(caching url: URL, in cache: MediaCache, server: (any MediaServer)? = nil) {
         self.init(caching: MediaSource(url: url), in: cache, server: server)
     }
 
-    /// Creates a player that plays media through a cache and recovers from stalls, with credentials or a URL that are
-    /// resolved when needed.
+    /// Creates a player that plays the media from a source through a cache and recovers from stalls. The source may
+    /// resolve its URL or credentials when they are needed.
     ///
     /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``.
     @MainActor public convenience init(
@@ -28,17 +28,19 @@ extension AVPlayer {
         recoverFromStalls()
     }
 
-    /// Makes the player recover from stalls of items that play through a cache, and makes a queue load the current item
-    /// first. The method does not make items play through a cache.
+    /// Makes the player recover from stalls of items that play through a cache, and suspends the loading of items that
+    /// the player has left. The method does not make items play through a cache.
     ///
-    /// One call for each player is enough, and there is nothing to retain. Items without a cache play as before.
+    /// One call for each player is enough, and there is nothing to retain. Items that do not play through a cache are
+    /// not affected.
     ///
     /// Apple's documentation of `AVAssetResourceLoader.setDelegate(_:queue:)` requires
     /// `automaticallyWaitsToMinimizeStalling = false` if the delegate loads media data. Otherwise, the player, which
-    /// cannot predict the rate of a delegate, may wait for a long time even though all bytes are available. However, an
-    /// item without data then pauses its player (`rate` is 0), and playback does not resume automatically. After this
-    /// call, the setting is `false` while an item plays through a cache, and unchanged for other items. A cached item
-    /// without data resumes at its previous rate when bytes are received, unless it is paused in the meantime.
+    /// cannot predict the rate of a delegate, may wait for a long time even though all bytes are available. However,
+    /// with this setting, a player whose item has no data pauses (`rate` is 0), and playback does not resume
+    /// automatically. After this call, the setting is `false` while an item plays through a cache, and unchanged for
+    /// other items. A cached item without data resumes at its previous rate when bytes are received, unless it is
+    /// paused in the meantime.
     ///
     /// ```swift
     /// player.recoverFromStalls()
@@ -52,9 +54,9 @@ extension AVPlayer {
     /// Replaces the current item with a new one that plays at the same time and rate.
     ///
     /// Use this method for an item that has failed, because a failed item stays failed. A player ends a loading request
-    /// that receives no bytes after some time (reportedly 20 s to two minutes), even if the network returns later.
-    /// Stored bytes are not fetched again. HLS through a server gets a new URL, in case the system closed the server's
-    /// socket while the app was suspended.
+    /// that receives no bytes for some time (reportedly 20 s to two minutes), even if the network returns later. Stored
+    /// bytes are not fetched again. An HLS stream that plays through a server gets a new URL, in case the system closed
+    /// the server's socket while the app was suspended.
     ///
     /// - Returns: Whether the new item has reached the time of the previous one. The result is also `false` if the
     ///   current item plays without a cache.
@@ -84,7 +86,7 @@ extension AVPlayerItem {
     /// let player = AVPlayer(playerItem: AVPlayerItem(caching: url, in: cache))
     /// ```
     ///
-    /// HLS plays through a server with the same cache:
+    /// HLS plays through a server that uses the same cache:
     ///
     /// ```swift
     /// let server = try ProxyServer(cache: cache)  // import SpoolProxy
@@ -97,7 +99,8 @@ extension AVPlayerItem {
         self.init(asset: CachingURLAsset(caching: url, in: cache, server: server))
     }
 
-    /// Creates an item that plays media through a cache, with credentials or a URL that are resolved when needed.
+    /// Creates an item that plays the media from a source through a cache. The source may resolve its URL or
+    /// credentials when they are needed.
     ///
     /// - Parameter server: See ``init(caching:in:server:)-(URL,_,_)``. The server also sends the credentials to the
     ///   origin.

@@ -15,7 +15,8 @@ final class NotificationToken: @unchecked Sendable {
     deinit { NotificationCenter.default.removeObserver(observer) }
 }
 
-/// The identity of an object, for a later comparison. It retains the object, so that no other object gets its address.
+/// The identity of an object, for a later comparison. The object is retained, so that no other object can get the same
+/// address.
 ///
 /// `@unchecked Sendable`: the object is only retained and compared.
 struct ObjectIdentity: @unchecked Sendable {

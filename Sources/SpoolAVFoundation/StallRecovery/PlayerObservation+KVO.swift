@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// An observation of a player's current item by key-value observing, on Apple platforms.
+/// An observation, by key-value observing, of a player's current item on Apple platforms.
 @MainActor final class CurrentItemObservation {
     private var observation: NSKeyValueObservation?
 
@@ -15,7 +15,7 @@ import Foundation
     }
 }
 
-/// An observation, by key-value observing, of whether a player plays or waits, on Apple platforms.
+/// An observation, by key-value observing, of whether a player plays or waits on Apple platforms.
 @MainActor final class PlayStateObservation {
     private var observation: NSKeyValueObservation?
 

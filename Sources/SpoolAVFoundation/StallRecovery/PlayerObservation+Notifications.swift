@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// An observation of a player's current item, and of changes to a queue, by notifications.
+/// An observation, by notifications, of a player's current item.
 @MainActor final class CurrentItemObservation {
     private let tokens: [NotificationToken]
 

@@ -2,10 +2,10 @@
 extension StallRecovery {
     /// A state machine that decides when a player without data resumes, and at which rate.
     ///
-    /// The state machine does not perform actions itself. It uses the state of the player after every possible change
-    /// instead of a single notification, because stalls are reported late or not at all. During a stall, the player
-    /// waits for bytes with its rate set. Therefore, a pause by the user is a change of the rate, which distinguishes
-    /// it from the stall.
+    /// The state machine does not perform actions itself. It examines the player's state after every possible change
+    /// instead of relying on a single notification, because stalls may be reported late or never. During a stall, the
+    /// player waits for bytes while its rate is set. A pause by the user changes the rate, so it can be distinguished
+    /// from the stall.
     struct StateMachine: Hashable, Sendable {
         /// The state of playback.
         enum State: Hashable, Sendable {
@@ -13,7 +13,8 @@ extension StallRecovery {
             case paused
             /// Playback is requested. Exits: paused (by the app, a user, the system or the end), stalled.
             case playing
-            /// Playback has no data and will resume. Exits: playing (it resumed), paused (by the app or a user).
+            /// The player has no data, and playback will resume. Exits: playing (playback resumed), paused (by the app
+            /// or a user).
             case stalled
         }
 
@@ -22,7 +23,7 @@ extension StallRecovery {
             enum Status: Hashable, Sendable { case paused, waiting, playing }
             var status: Status
             var rate: Float
-            /// Whether the buffer is empty, or the player does not expect it to suffice.
+            /// Whether the buffer is empty, or the player does not expect the buffer to suffice.
             var isDry: Bool
             /// Whether the player could resume, or its buffer is full.
             var isReady: Bool
@@ -34,7 +35,7 @@ extension StallRecovery {
         enum Reason: Hashable, Sendable {
             /// The app set the rate, for a user or automatically.
             case app
-            /// An interruption, or the app moved to the background.
+            /// An interruption occurred, or the app moved to the background.
             case system
             /// No reason was given.
             case unknown
@@ -45,23 +46,23 @@ extension StallRecovery {
             case rateChanged(Reason)
             /// A stall was reported.
             case stallAnnounced
-            /// Enough bytes were received to play for a while.
+            /// Enough bytes were delivered to resume playback.
             case bytesReceived
             case ended
             case itemChanged
-            /// Time has passed, or another change is possible.
+            /// A second has passed during a stall, or the player's state may have changed.
             case tick
         }
 
         /// An action.
         enum Action: Hashable, Sendable {
-            /// Let the player wait for media, with its rate set to the one at which to resume.
+            /// Let the player wait for media, and set its rate to the one at which to resume.
             case wait(rate: Float)
             /// Play the available media at the rate.
             case play(rate: Float)
-            /// Seek to the current position, so that a player that has stopped requesting bytes sends requests again.
+            /// Seek to the current position, so that a player that has stopped requesting bytes starts again.
             case seekInPlace
-            /// Stop waiting, because a player with a loader's media must not wait automatically.
+            /// Stop automatic waiting, because a player must not wait automatically for media from a loader.
             case stopWaiting
         }
 
@@ -72,8 +73,8 @@ extension StallRecovery {
         private var isPauseDoubtful = false
         /// The number of ticks since the last attempt to resume, while stalled.
         private var ticks = 0
-        /// The number of ticks for which a stalled player that could resume is observed, before a seek causes it to
-        /// send requests again.
+        /// The number of ticks after which a player that is still stalled seeks to its current position, so that it
+        /// sends requests again.
         static let patience = 10
 
         mutating func handle(_ input: Input, _ now: Snapshot) -> [Action] {

@@ -5,11 +5,11 @@ import Foundation
 
 /// An object that resumes playback after a stall, at the previous rate, as soon as bytes are received.
 ///
-/// ``AVFoundation/AVPlayer/recoverFromStalls()`` creates one for a player, and it exists as long as the player. It
-/// handles items that play through a cache, and ignores other items. A pause by the user during a stall is respected if
-/// the app passes it to the player (`pause()` or `rate = 0`).
+/// ``AVFoundation/AVPlayer/recoverFromStalls()`` creates this object for a player, and it exists for as long as the
+/// player. It handles items that play through a cache, and ignores other items. A pause by the user during a stall is
+/// respected if the app passes it to the player (`pause()` or `rate = 0`).
 @MainActor package final class StallRecovery {
-    /// The number of bytes to receive before playback resumes, so that it does not stall again immediately.
+    /// The number of bytes to deliver before playback resumes, so that it does not stall again immediately.
     private static let enough: Int64 = 256 << 10
 
     /// The recoveries of all players, because a player cannot store its own.
@@ -29,7 +29,7 @@ import Foundation
     private var ticks: Task<Void, Never>?
     private var isActing = false
     private var lastItem: ObjectIdentifier?
-    /// Whether a seek by the user is in progress, which a seek in place would cancel.
+    /// A closure that returns whether a seek by the user is in progress, which a seek in place would cancel.
     var isSeeking: @MainActor () -> Bool = { false }
 
     /// Whether the player has stalled and will resume.
@@ -90,8 +90,9 @@ import Foundation
     private func listen(to player: AVPlayer) {
         let id = ObjectIdentifier(player)
         let reasonKey = AVPlayer.rateDidChangeReasonKey
-        // If the notification is posted on the main queue, the handler is called immediately, to examine the player in
-        // that state. On Linux, that queue does not always use the main thread.
+        // If the notification is posted on the main queue, the handler is called immediately, so that it sees the
+        // player's state at that time. A mark identifies the main queue, because on Linux it does not always use the
+        // main thread.
         let mark = Self.mainQueueMark
         let onMain = { @Sendable (body: @escaping @MainActor @Sendable () -> Void) in
             if DispatchQueue.getSpecific(key: mark.key) == true { return MainActor.assumeIsolated(body) }
@@ -136,7 +137,7 @@ import Foundation
     private func itemMayHaveChanged() {
         guard let player, lastItem != player.currentItem.map(ObjectIdentifier.init) else { return }
         lastItem = player.currentItem.map(ObjectIdentifier.init)
-        // The player must no longer wait because of a stall of the previous item.
+        // A stall of the previous item must not make the player wait any longer.
         player.automaticallyWaitsToMinimizeStalling = player.currentItem?.cachingAsset == nil && waitsForPlainItems
         if player.currentItem?.cachingAsset == nil {
             perform(machine.cancel())
@@ -196,7 +197,7 @@ import Foundation
         watchStall()
     }
 
-    /// Examines a stalled player every second, and counts delivered bytes.
+    /// Starts or stops the observation of a stall, which examines the player every second and counts delivered bytes.
     private func watchStall() {
         guard machine.state == .stalled, let loader = player?.currentItem?.cachingAsset?.loader else {
             ticks?.cancel()
@@ -206,7 +207,7 @@ import Foundation
         }
         if ticks == nil {
             ticks = Task { [weak self, clock] in
-                // If the task is cancelled, the `while` condition ends the loop.
+                // If the task is cancelled, `sleep` throws an error, and the check below ends the task.
                 while !Task.isCancelled {
                     try? await clock.sleep(for: .seconds(1))
                     guard !Task.isCancelled else { return }
@@ -251,7 +252,8 @@ import Foundation
         update()
     }
 
-    /// Examines the queue. Called after changes to the current item, and when caching is enabled again.
+    /// Suspends items that have left the queue, and resumes items that have returned. The method is called after
+    /// changes to the current item, and by `recoverFromStalls()`.
     func update() {
         guard let player else { return }
         var wanted: [ObjectIdentifier: CachingURLAsset] = [:]
