@@ -5,8 +5,8 @@ public import Foundation
 
 /// A point in time or a duration of media, as an exact fraction in the media's timescale.
 ///
-/// This type replaces CoreMedia's `CMTime` for playback. A time is `value / timescale` seconds, or a special value that
-/// ``flags`` specifies. Rounding and epochs are not tracked.
+/// This type replaces CoreMedia's `CMTime` for playback. A time is `value / timescale` seconds, or a special time that
+/// ``flags`` specify. Rounding and epochs are not tracked.
 public struct CMTime: Sendable, Hashable {
     /// The number of units of `1 / timescale` seconds.
     public var value: CMTimeValue
@@ -14,7 +14,8 @@ public struct CMTime: Sendable, Hashable {
     public var timescale: CMTimeScale
     /// The flags that specify the kind of the time.
     public var flags: CMTimeFlags
-    /// The number of a timeline that restarts at 0. Here, the epoch is always 0.
+    /// The number that identifies the timeline, for media whose time restarts at 0. Times that this module creates have
+    /// epoch 0.
     public var epoch: CMTimeEpoch
 
     /// Creates a time from its four parts without checking them, like the C structure.
@@ -25,7 +26,7 @@ public struct CMTime: Sendable, Hashable {
         self.epoch = epoch
     }
 
-    /// Creates a time of `value / timescale` seconds. It is invalid if the timescale is not above 0.
+    /// Creates a time of `value / timescale` seconds. The time is invalid if the timescale is not above 0.
     public init(value: CMTimeValue, timescale: CMTimeScale) {
         self.init(value: value, timescale: timescale, flags: timescale > 0 ? .valid : [], epoch: 0)
     }
@@ -33,7 +34,7 @@ public struct CMTime: Sendable, Hashable {
     /// Creates the time nearest to `seconds` with the given timescale.
     ///
     /// The result is ``invalid`` if `seconds` is not a number or the timescale is not above 0. It is positive or
-    /// negative infinity if `seconds` is infinite, or does not fit in the timescale.
+    /// negative infinity if `seconds` is infinite or too large for the timescale.
     public init(seconds: Double, preferredTimescale: CMTimeScale) {
         guard !seconds.isNaN, preferredTimescale > 0 else {
             self = .invalid
@@ -65,9 +66,9 @@ public struct CMTime: Sendable, Hashable {
     }
     /// Whether the time is unknown, such as the duration of a live stream.
     public var isIndefinite: Bool { isValid && flags.contains(.indefinite) }
-    /// Whether this is later than all finite times.
+    /// Whether the time is later than all finite times.
     public var isPositiveInfinity: Bool { isValid && flags.contains(.positiveInfinity) }
-    /// Whether this is earlier than all finite times.
+    /// Whether the time is earlier than all finite times.
     public var isNegativeInfinity: Bool { isValid && flags.contains(.negativeInfinity) }
 
     /// An invalid time.
@@ -86,18 +87,18 @@ public struct CMTime: Sendable, Hashable {
 public typealias CMTimeValue = Int64
 /// The number of units in a second.
 public typealias CMTimeScale = Int32
-/// The number of a timeline.
+/// The number that identifies a timeline.
 public typealias CMTimeEpoch = Int64
 
 /// The kind of a ``CMTime`` value.
 public struct CMTimeFlags: OptionSet, Sendable, Hashable {
-    /// The flags in CoreMedia's layout.
+    /// The flags, with CoreMedia's raw values.
     public let rawValue: UInt32
-    /// Creates flags from a raw value in CoreMedia's layout.
+    /// Creates flags from CoreMedia's raw value.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
-    /// A valid time.
+    /// Marks a valid time.
     public static let valid = CMTimeFlags(rawValue: 1 << 0)
-    /// A rounded value. Rounding is not tracked here.
+    /// Marks a rounded value. Rounding is not tracked here.
     public static let hasBeenRounded = CMTimeFlags(rawValue: 1 << 1)
     /// A time later than all finite times.
     public static let positiveInfinity = CMTimeFlags(rawValue: 1 << 2)
@@ -121,9 +122,10 @@ extension CMTime: Comparable {
         return isIndefinite ? 3 : 4
     }
 
-    /// Returns the sum, in the finer timescale. It is not numeric if either time is not numeric.
+    /// Returns the sum of two times, in the finer timescale. The sum is not numeric if either time is not numeric.
     public static func + (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds + right.seconds) }
-    /// Returns the difference, in the finer timescale. It is not numeric if either time is not numeric.
+    /// Returns the difference of two times, in the finer timescale. The difference is not numeric if either time is not
+    /// numeric.
     public static func - (left: CMTime, right: CMTime) -> CMTime { combine(left, right, left.seconds - right.seconds) }
 
     private static func combine(_ left: CMTime, _ right: CMTime, _ seconds: Double) -> CMTime {
@@ -164,7 +166,7 @@ public struct CMTimeRange: Sendable, Hashable {
         self.init(start: start, duration: end - start)
     }
 
-    /// The end of the range, which is not part of it.
+    /// The end of the range, which the range does not contain.
     public var end: CMTime { start + duration }
 
     /// Returns whether the range contains the time.
@@ -197,10 +199,10 @@ extension NSValue {
         self.init(bytes: &timeRange, objCType: Self.encoding(CMTimeRange.self))
     }
 
-    /// The contained time, which is invalid if the value contains something else.
+    /// The time that the value contains, or an invalid time if the value contains something else.
     public var timeValue: CMTime { plain(.zero) ?? .invalid }
 
-    /// The contained time range, with invalid times if the value contains something else.
+    /// The time range that the value contains, or a range of invalid times if the value contains something else.
     public var timeRangeValue: CMTimeRange {
         plain(CMTimeRange(start: .zero, duration: .zero)) ?? CMTimeRange(start: .invalid, duration: .invalid)
     }

@@ -3,14 +3,14 @@
 // unchanged and serves a real player.
 //
 // Differences from Apple's AVFoundation:
-// - There is no Objective-C on Linux. Optional delegate methods are requirements with defaults. Notifications replace
-//   key-value observing (`.AVPlayerItemStatusDidChange`, `.AVPlayerItemLoadedTimeRangesDidChange`,
-//   `AVPlayer.timeControlStatusDidChangeNotification`).
+// - There is no Objective-C on Linux. Optional delegate methods are requirements with default implementations.
+//   Notifications replace key-value observing (`.AVPlayerItemStatusDidChange`,
+//   `.AVPlayerItemLoadedTimeRangesDidChange`, `AVPlayer.timeControlStatusDidChangeNotification`).
 // - If Apple's class would raise an exception, this module does nothing, or records the violation in a log. The
 //   properties `AVAssetResourceLoader.requestLog`, `AVAssetResourceLoader.contractViolations` and `AVPlayer.headless`
 //   are for this package's own targets.
 // - Seeks are exact. Metadata, compositions and layers are not available. On a desktop, libmpv shows its own window.
-// - A `CGImage` consists of a size and pixels, for the images of `AVAssetImageGenerator`. It cannot be drawn or saved.
+// - A `CGImage` from `AVAssetImageGenerator` contains only a size and pixels. It cannot be drawn or saved.
 //
 // The folders follow the steps from a URL to playback:
 // - Assets

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stddef.h>
 
-// The interface version in the header, which is part of the library's name.
+// The name of the library contains the major version of the interface in the header.
 #if MPV_CLIENT_API_VERSION >= MPV_MAKE_VERSION(2, 0)
 #define LIBRARY "libmpv.so.2"
 #else
@@ -43,8 +43,8 @@ static void load(void) {
     FUNCTIONS
 #undef FUNCTION
     if (complete) {
-        // Once the first of several handles is destroyed, libavformat would write its messages, which include URLs, to
-        // standard error. Until then, that handle suppresses them.
+        // The first handle suppresses libavformat's messages, which include URLs. When that handle is destroyed while
+        // others are open, libavformat would write the messages to standard error.
         void (*set_log_level)(int) = (void (*)(int))dlsym(library, "av_log_set_level");
         if (set_log_level != NULL) set_log_level(QUIET);
         return;

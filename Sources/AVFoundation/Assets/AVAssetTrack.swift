@@ -14,11 +14,11 @@ public struct AVMediaType: RawRepresentable, Sendable, Hashable {
     public static let video = AVMediaType(rawValue: "vide")
     /// Audio.
     public static let audio = AVMediaType(rawValue: "soun")
-    /// Text. It is never reported on Linux; see ``subtitle``.
+    /// Text. This type is never reported on Linux; see ``subtitle``.
     public static let text = AVMediaType(rawValue: "text")
-    /// Subtitles of any kind.
+    /// Subtitles, and on Linux also text and closed captions.
     public static let subtitle = AVMediaType(rawValue: "sbtl")
-    /// Closed captions. They are never reported on Linux; see ``subtitle``.
+    /// Closed captions. This type is never reported on Linux; see ``subtitle``.
     public static let closedCaption = AVMediaType(rawValue: "clcp")
 }
 
@@ -45,7 +45,7 @@ struct TrackValues: Sendable, Equatable {
 open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sendable {
     /// The asset, or `nil` after the asset was released.
     open var asset: AVAsset? { storedAsset }
-    /// The identifier of the track in its asset. It is never 0.
+    /// The identifier of the track within its asset, which is never 0.
     open var trackID: CMPersistentTrackID { values.trackID }
     /// The kind of the track.
     open var mediaType: AVMediaType { values.mediaType }
@@ -70,10 +70,10 @@ extension AVPartialAsyncProperty where Root: AVAssetTrack {
     /// If the container provides the bit rates of all tracks except one, the remaining bit rate of the file is assigned
     /// to that track.
     public static var estimatedDataRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.bitsPerSecond }) }
-    /// The frame rate, in frames per second. It is 0 for tracks without video, or if the container does not provide it.
+    /// The frame rate, in frames per second, or 0 if the track is not video or the container does not provide the rate.
     public static var nominalFrameRate: AVAsyncProperty<Root, Float> { AVAsyncProperty(.track { $0.framesPerSecond }) }
-    /// The language code that the container provides (in MP4, a three-letter ISO 639-2 code), or `nil` if it provides
-    /// none.
+    /// The language code from the container (in MP4, a three-letter ISO 639-2 code), or `nil` if the container does not
+    /// provide it.
     public static var languageCode: AVAsyncProperty<Root, String?> { AVAsyncProperty(.track { $0.languageCode }) }
     /// Whether the track is played by default.
     public static var isEnabled: AVAsyncProperty<Root, Bool> { AVAsyncProperty(.track { $0.isEnabled }) }

@@ -26,7 +26,7 @@ public final class AVAsyncProperty<Root, Value>: AVPartialAsyncProperty<Root>, @
 extension AVPartialAsyncProperty where Root: AVAsset {
     /// The duration of the media.
     public static var duration: AVAsyncProperty<Root, CMTime> { AVAsyncProperty(.asset { $0.time }) }
-    /// Whether the media can be played. It is `true` for all media that can be opened.
+    /// Whether the media can be played. The value is `true` for all media that can be opened.
     public static var isPlayable: AVAsyncProperty<Root, Bool> { AVAsyncProperty(.asset { _ in true }) }
     /// The tracks of the media.
     public static var tracks: AVAsyncProperty<Root, [AVAssetTrack]> { AVAsyncProperty(.asset { $0.tracks }) }
@@ -36,7 +36,8 @@ extension AVPartialAsyncProperty where Root: AVAsset {
 public protocol AVAsynchronousKeyValueLoading: AnyObject {}
 
 extension AVAsynchronousKeyValueLoading {
-    /// Loads a value. The media is opened once for all values, with loading requests like those of a player.
+    /// Loads a value. The media is opened once for all values of the asset, with loading requests like those of a
+    /// player.
     ///
     /// - Throws: The error that occurred when the media was opened.
     public func load<Value>(_ property: AVAsyncProperty<Self, Value>) async throws -> Value {
@@ -62,7 +63,7 @@ extension AVAsynchronousKeyValueLoading {
 extension AVAsset: AVAsynchronousKeyValueLoading {
     /// Loads the tracks of a media type.
     ///
-    /// - Returns: The tracks, or an empty array if there are none.
+    /// - Returns: The tracks, or an empty array if no track has this media type.
     /// - Throws: The error that occurred when the media was opened.
     public func loadTracks(withMediaType mediaType: AVMediaType) async throws -> [AVAssetTrack] {
         try await load(.tracks).filter { $0.mediaType == mediaType }
@@ -70,7 +71,7 @@ extension AVAsset: AVAsynchronousKeyValueLoading {
 
     /// Loads the track with an identifier.
     ///
-    /// - Returns: The track, or `nil` if there is none.
+    /// - Returns: The track, or `nil` if no track has this identifier.
     /// - Throws: The error that occurred when the media was opened.
     public func loadTrack(withTrackID trackID: CMPersistentTrackID) async throws -> AVAssetTrack? {
         try await load(.tracks).first { $0.trackID == trackID }
@@ -103,8 +104,8 @@ final class AssetValues: Sendable {
     }
     var isLoading: Bool { state.withLock { if case .loading = $0 { true } else { false } } }
 
-    /// Calls `body` when the values are loaded or have failed to load, or immediately if that has already happened. The
-    /// first call runs `open` to load them.
+    /// Calls `body` when the values are loaded or have failed to load, or immediately if this has already happened. The
+    /// first call runs `open` to load the values.
     func load(
         by open: @escaping @Sendable () async -> Result<Values, any Error>,
         _ body: @escaping @Sendable (Result<Values, any Error>) -> Void

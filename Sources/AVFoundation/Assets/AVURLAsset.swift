@@ -11,13 +11,13 @@ open class AVAsset: NSObject {
     /// resource loader continue.
     open func cancelLoading() {}
 
-    /// Creates an asset. For subclasses in this module.
+    /// Creates an asset. Only subclasses in this module call this initializer.
     override init() {
         super.init()
     }
 }
 
-/// Media at a URL, which a player item plays.
+/// An asset for the media at a URL, which a player item plays.
 ///
 /// libmpv itself plays files and `http(s)` URLs. A URL with any other scheme plays only through a delegate of
 /// ``resourceLoader``, as with Apple's AVFoundation. The asset references that delegate weakly.
@@ -33,7 +33,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
     /// The identifier of this asset's HTTP session.
     public let httpSessionIdentifier = UUID()
 
-    /// AVFoundation's own storage for the asset, which is always `nil` here.
+    /// AVFoundation's own storage for the asset. The value is always `nil` here.
     open var assetCache: AVAssetCache? { nil }
 
     let userAgent: String?
@@ -53,7 +53,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
         resourceLoader.core.setLoader(resourceLoader)
     }
 
-    /// Cancels the requests that the loader's delegate is still serving.
+    /// Cancels the requests that the resource loader's delegate is still serving.
     deinit {
         resourceLoader.core.cancelAll()
     }
@@ -81,7 +81,7 @@ open class AVURLAsset: AVAsset, @unchecked Sendable {
 
 /// AVFoundation's own storage for an asset, which does not exist on Linux.
 open class AVAssetCache: NSObject {
-    /// Whether the asset plays without a network.
+    /// Whether the asset can be played without a network connection.
     open var isPlayableOffline: Bool { false }
 
     override init() {
@@ -113,7 +113,7 @@ public let AVURLAssetAllowsExpensiveNetworkAccessKey = "AVURLAssetAllowsExpensiv
 public let AVURLAssetAllowsConstrainedNetworkAccessKey = "AVURLAssetAllowsConstrainedNetworkAccessKey"
 /// The `User-Agent` of `http(s)` requests (`String`).
 public let AVURLAssetHTTPUserAgentKey = "AVURLAssetHTTPUserAgentKey"
-/// A media type that overrides the server's (`String`).
+/// A media type that overrides the server's media type (`String`).
 public let AVURLAssetOverrideMIMETypeKey = "AVURLAssetOverrideMIMETypeKey"
 /// The initiator of the requests, for the system's privacy report (`Int`).
 public let AVURLAssetURLRequestAttributionKey = "AVURLAssetURLRequestAttributionKey"

@@ -10,21 +10,21 @@ public typealias AVAssetImageGeneratorCompletionHandler =
 
 /// A generator of still images from a video at given times, for example for a preview.
 ///
-/// The bytes are loaded as for a player: through the delegate of the asset's loader, or by libmpv itself. Images are
-/// generated one after another, and the media stays open while requests are waiting. To open the media only once,
-/// request several images concurrently. A change to a property applies only to later requests. Handlers are called one
-/// at a time, on the generator's own queue.
+/// Bytes are loaded in the same way as for a player: through the delegate of the asset's loader, or by libmpv itself.
+/// Images are generated one after another, and the media stays open while requests are waiting. To open the media only
+/// once, request several images concurrently. A change to a property applies only to later requests. Handlers are
+/// called one at a time, on the generator's own queue.
 ///
 /// Errors are `AVError`s, or the error from the asset's loader:
 ///
-/// - `noImageAtTime`, including for times past the end
+/// - `noImageAtTime`, also for times past the end
 /// - `noSourceTrack` for media without video
 /// - `decodeFailed`
 /// - `operationNotSupportedForAsset` for media that is not seekable
 /// - `failedToLoadMediaData` if an image takes more than two minutes
 /// - `operationCancelled`
 open class AVAssetImageGenerator: NSObject {
-    /// The result of a requested image.
+    /// The result of a request for an image.
     public enum Result: Int, Sendable {
         /// The image was generated.
         case succeeded = 0
@@ -47,8 +47,8 @@ open class AVAssetImageGenerator: NSObject {
         super.init()
     }
 
-    /// The maximum size of images, in pixels. A width or height of 0, the default, is not limited. Images are never
-    /// enlarged, and retain their aspect ratio.
+    /// The maximum size of images, in pixels. A value of 0, the default, means that the width or height is not limited.
+    /// Images are never enlarged, and retain their aspect ratio.
     open var maximumSize: CGSize {
         get { settings.withLock { $0.maximumSize } }
         set { settings.withLock { $0.maximumSize = newValue } }
@@ -56,8 +56,8 @@ open class AVAssetImageGenerator: NSObject {
 
     /// The maximum time by which an image may precede the requested time. By default, there is no limit.
     ///
-    /// If this and ``requestedTimeToleranceAfter`` are zero, the result is the image shown at the requested time. This
-    /// may require more decoding.
+    /// If this tolerance and ``requestedTimeToleranceAfter`` are zero, the result is the image shown at the requested
+    /// time. Exact times may require more decoding.
     open var requestedTimeToleranceBefore: CMTime {
         get { settings.withLock { $0.toleranceBefore } }
         set { settings.withLock { $0.toleranceBefore = newValue } }
@@ -69,7 +69,8 @@ open class AVAssetImageGenerator: NSObject {
         set { settings.withLock { $0.toleranceAfter = newValue } }
     }
 
-    /// Whether images are rotated as the media specifies, in steps of 90 degrees. The default is `false`.
+    /// Whether images are rotated by the angle that the media specifies, a multiple of 90 degrees. The default is
+    /// `false`.
     open var appliesPreferredTrackTransform: Bool {
         get { settings.withLock { $0.isRotated } }
         set { settings.withLock { $0.isRotated = newValue } }
@@ -95,8 +96,8 @@ open class AVAssetImageGenerator: NSObject {
         return (generated.image, generated.time)
     }
 
-    /// Generates the image at a time, and blocks the thread until it is available. Apple has deprecated the method for
-    /// this reason.
+    /// Generates the image at a time, and blocks the thread until the image is available. For this reason, Apple has
+    /// deprecated the method.
     ///
     /// - Parameter actualTime: On return, contains the actual time of the image.
     @available(*, deprecated, message: "Use image(at:) or generateCGImageAsynchronously(for:completionHandler:)")
@@ -136,7 +137,7 @@ open class AVAssetImageGenerator: NSObject {
         ])
     }
 
-    /// Generates an image for each time in the `NSValue`s, and calls the handler once for each time.
+    /// Generates an image for each time that the `NSValue`s contain, and calls the handler once for each time.
     open func generateCGImagesAsynchronously(
         forTimes requestedTimes: [NSValue], completionHandler handler: @escaping AVAssetImageGeneratorCompletionHandler
     ) {
@@ -167,14 +168,15 @@ open class AVAssetImageGenerator: NSObject {
 }
 
 extension AVAssetImageGenerator {
-    /// Returns the images at several times, in order. They are generated while they are read, at most one in advance.
+    /// Returns the images at several times, in order. Images are generated while the sequence is read, at most one in
+    /// advance.
     ///
     /// Cancelling the reading task, or releasing the sequence, cancels unfinished images.
     public func images(for times: [CMTime]) -> Images {
         Images(series: ImageSeries(requests, currentSettings, times))
     }
 
-    /// Images that are generated while they are read; see ``AVAssetImageGenerator/images(for:)``.
+    /// A sequence of images that are generated while it is read; see ``AVAssetImageGenerator/images(for:)``.
     public struct Images: AsyncSequence, AsyncIteratorProtocol, Sendable {
         /// The result for one of the times.
         public enum Element: Sendable {
@@ -225,7 +227,7 @@ extension AVAssetImageGenerator {
     }
 }
 
-/// An object that requests each image while the previous one is read.
+/// An object that requests each image while the previous one is being read.
 final class ImageSeries: Sendable {
     private struct Pending {
         var request: ImageRequest
@@ -235,7 +237,7 @@ final class ImageSeries: Sendable {
     private struct State {
         var times: ArraySlice<CMTime>
         var pending: [Pending] = []
-        /// Whether a request was cancelled. In that case, all later requests are also cancelled.
+        /// Whether a request was cancelled. If so, all later requests are also cancelled.
         var isCancelled = false
     }
 

@@ -3,10 +3,10 @@
 
 public import Foundation
 
-/// An image in memory: its size and its pixels.
+/// An image in memory, which consists of its size and its pixels.
 ///
-/// This type replaces CoreGraphics' `CGImage` for reading pixels. It cannot be drawn and has no color space. The colors
-/// are those that a screen expects (sRGB, or BT.709 as decoded).
+/// This class replaces CoreGraphics' `CGImage` for reading pixels. An image cannot be drawn and has no color space. Its
+/// colors are those that a screen expects (sRGB, or BT.709 as decoded).
 public final class CGImage: Sendable {
     /// The number of pixels in a row.
     public let width: Int
@@ -59,7 +59,7 @@ public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
 extension Picture {
     /// Returns the image, scaled down to fit in a box if it is larger.
     ///
-    /// A side of the box that is below 1 or not a number does not limit the image.
+    /// If the width or height of the box is below 1 or not a number, it does not limit the image.
     func scaled(toFit box: CGSize) -> Picture {
         func ratio(_ bound: Double, _ side: Int) -> Double { bound >= 1 ? min(bound / Double(side), 1) : 1 }
         func side(_ bound: Double, _ side: Int, _ scale: Double) -> Int {
@@ -75,7 +75,7 @@ extension Picture {
     private func averaged(width newWidth: Int, height newHeight: Int) -> Picture? {
         let newBytesPerRow = newWidth * Self.bytesPerPixel
         var target = Data(count: newBytesPerRow * newHeight)
-        // The start of each column, followed by the end of the last one.
+        // The source column at which each target column starts, followed by the end of the last one.
         let columns: [Int] = (0...newWidth).map { $0 * width / newWidth }
         target.withUnsafeMutableBytes { (target: UnsafeMutableRawBufferPointer) in
             data.withUnsafeBytes { (source: UnsafeRawBufferPointer) in

@@ -1,7 +1,7 @@
 import Foundation
 
-/// Media that a paused libmpv handle has opened for images, without audio output. One task may use this object at a
-/// time.
+/// A reader of still images from media that a paused libmpv handle has opened, without audio output. Only one task may
+/// use the reader at a time.
 final class ImageReader {
     let playback: ItemPlayback
     let isRotated: Bool
@@ -9,9 +9,9 @@ final class ImageReader {
     private var events: AsyncStream<PlaybackEvent>.Iterator
     private var seeks: UInt64 = 0
 
-    /// Starts opening the asset.
+    /// Creates a reader and starts opening the asset.
     ///
-    /// - Throws: An error if libmpv cannot be started.
+    /// - Throws: An error if the asset has no URL, or if libmpv cannot be started.
     init(_ asset: AVURLAsset?, isRotated: Bool) throws {
         guard let asset, let source = AVPlayerItem.source(of: asset) else {
             throw AVError(.operationNotSupportedForAsset)
@@ -99,12 +99,12 @@ final class ImageReader {
     }
 }
 
-/// The search for the image at a time: it decides which seeks to perform, and whether their results fit.
+/// The search for the image at a time. It decides which seeks to perform, and whether their results are acceptable.
 ///
 /// This type only makes decisions. A seek to a key frame is fastest and suffices within the tolerances. An exact seek
-/// decodes from the key frame before the time, and shows the first image that starts at the time or later. The image
-/// shown at the time may then be the previous one. Without an index, an exact seek may end too late. In that case, the
-/// seek is repeated, and the demuxer starts earlier. Times are in seconds.
+/// decodes from the key frame before the time, and finds the first image that starts at the time or later. The image
+/// that is shown at the time may then be the previous image. Without an index, an exact seek may end too late. If so,
+/// the seek is repeated, and the demuxer starts earlier. Times are in seconds.
 struct ImageSearch: Sendable, Equatable {
     /// The next seek.
     enum Step: Sendable, Equatable {
@@ -113,14 +113,14 @@ struct ImageSearch: Sendable, Equatable {
         case previousPicture
     }
 
-    /// The decision about the result of a step.
+    /// The decision on the result of a step.
     enum Decision: Sendable, Equatable {
         case take
         case go(Step)
         case fail(AVError.Code)
     }
 
-    /// The target of the seeks.
+    /// The target of the seeks, in seconds.
     let target: Double
     private let time: Double
     private let earliest: Double
@@ -140,11 +140,11 @@ struct ImageSearch: Sendable, Equatable {
     /// Creates a search.
     ///
     /// - Parameters:
-    ///   - time: The requested time. If it is not finite, the result is `nil`.
-    ///   - before: The time by which the image may precede `time`. A negative value or NaN is treated as 0.
-    ///   - after: The time by which the image may follow `time`.
+    ///   - time: The requested time, which must be finite.
+    ///   - before: The maximum time by which the image may precede `time`. A negative value or NaN is treated as 0.
+    ///   - after: The maximum time by which the image may follow `time`. A negative value or NaN is treated as 0.
     ///   - duration: The duration of the media, if known.
-    /// - Returns: `nil` if there can be no image within the tolerances.
+    /// - Returns: `nil` if `time` is not finite, or if the media cannot contain an image within the tolerances.
     init?(time: Double, before: Double, after: Double, duration: Double?) {
         guard time.isFinite else { return nil }
         let end = duration.map { $0 > 0 ? $0 : .infinity } ?? .infinity
@@ -168,7 +168,7 @@ struct ImageSearch: Sendable, Equatable {
         case .exact:
             if isWithinTolerances(begin) { return .take }
             if begin < time {
-                // This is the last image. It is assumed to be shown for at most 1.5 times the average duration of an
+                // This is the last image. It is assumed to be shown for less than 1.5 times the average duration of an
                 // image.
                 let shown = (found.pictureDuration ?? 1) * 1.5
                 return time - begin < shown ? .take : .fail(.noImageAtTime)
@@ -190,7 +190,7 @@ struct ImageSearch: Sendable, Equatable {
     }
 
     private mutating func earlier(orFailWith code: AVError.Code) -> Decision {
-        // A seek from the start of the media cannot start earlier.
+        // A seek that started at the start of the media cannot start any earlier.
         guard lastSecondsEarlier.map({ $0 < target }) ?? true,
             let seconds = Self.secondsEarlier.first(where: { $0 > lastSecondsEarlier ?? -1 })
         else { return .fail(code) }

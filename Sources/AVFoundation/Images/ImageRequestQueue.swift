@@ -5,7 +5,8 @@ import Synchronization
 /// The queue of a generator's image requests, which one libmpv handle serves one after another. The handle is closed
 /// when the queue is empty.
 ///
-/// Images are generated on a separate dispatch queue, so that a thread of Swift's pool may wait for an image.
+/// Images are generated on a separate dispatch queue, so that threads from Swift's pool may block while they wait for
+/// an image.
 final class ImageRequestQueue: Sendable {
     let asset: AVURLAsset?
     private let state = Mutex(State())
@@ -29,7 +30,7 @@ final class ImageRequestQueue: Sendable {
         let (cancelled, begins) = state.withLock { state -> ([ImageRequest], Bool) in
             var cancelled: [ImageRequest] = []
             for request in requests {
-                // The flag is checked only once. A later cancellation finds the request in the queue.
+                // One check of the flag is enough, because a later cancellation finds the request in the queue.
                 if request.isCancelled.load(ordering: .sequentiallyConsistent) {
                     cancelled.append(request)
                 } else {
@@ -63,7 +64,7 @@ final class ImageRequestQueue: Sendable {
         }
     }
 
-    /// Fails the matching requests, and closes the playback if the current request matches.
+    /// Ends the matching requests with an error, and closes the playback if the current request matches.
     private func end(with error: AVError, _ isMeant: (ImageRequest) -> Bool) {
         let (ended, playback) = state.withLock { state -> ([ImageRequest], ItemPlayback?) in
             let waiting = state.waiting.filter(isMeant)
@@ -83,7 +84,7 @@ final class ImageRequestQueue: Sendable {
         while true {
             if let request = takeNext() {
                 let result = await image(for: request, by: &reader)
-                // After any error, the next image is generated with a new handle.
+                // After any error, the handle is closed, and the next image is generated with a new one.
                 if case .failure = result { await close(&reader) }
                 let isWanted = state.withLock { state in
                     defer { state.current = nil }
@@ -174,7 +175,7 @@ final class ImageRequest: Sendable {
     typealias Handler = @Sendable (Result<GeneratedImage, any Error>) -> Void
 
     struct Settings: Sendable {
-        /// The maximum size, in pixels. A side of 0 is not limited.
+        /// The maximum size, in pixels. A width or height of 0 is not limited.
         var maximumSize = CGSize.zero
         /// The maximum times by which the image may precede and follow the requested time.
         var toleranceBefore = CMTime.positiveInfinity
@@ -187,7 +188,7 @@ final class ImageRequest: Sendable {
     let time: CMTime
     let settings: Settings
     let handler: Handler
-    /// Whether the request is cancelled. The flag is set before the queue is notified, so that a request that is not
+    /// Whether the request is cancelled. The flag is set before the queue is searched, so that a request that is not
     /// yet in the queue never enters it.
     let isCancelled = Atomic(false)
 
@@ -225,7 +226,7 @@ final class ImageOutcome: Sendable {
         waiter?.resume(with: result)
     }
 
-    /// Waits for the result. One task may wait at a time.
+    /// Waits for the result. Only one task may wait.
     func value() async throws -> GeneratedImage {
         try await withCheckedThrowingContinuation { continuation in
             let result = state.withLock { state in

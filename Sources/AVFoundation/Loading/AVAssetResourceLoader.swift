@@ -7,8 +7,8 @@ public import FoundationNetworking
 
 /// An object that requests an asset's bytes from its delegate if the player itself cannot load the asset's URL.
 ///
-/// It belongs to one ``AVURLAsset``. It references the delegate weakly, and calls it only on the delegate's queue. The
-/// delegate may respond from any thread.
+/// Each loader belongs to one ``AVURLAsset``. It references its delegate weakly, and calls the delegate only on the
+/// delegate's queue. The delegate may respond from any thread.
 open class AVAssetResourceLoader: NSObject {
     let core: ResourceLoaderCore
 
@@ -19,8 +19,8 @@ open class AVAssetResourceLoader: NSObject {
 
     /// Sets the delegate that serves loading requests, and its queue.
     ///
-    /// - Parameter delegateQueue: The queue, which should be serial and not the main queue. With `nil`, the loader uses
-    ///   its own queue.
+    /// - Parameter delegateQueue: The queue on which the delegate is called. It should be serial, and should not be the
+    ///   main queue. If `nil`, the loader uses its own queue.
     open func setDelegate(_ delegate: (any AVAssetResourceLoaderDelegate)?, queue delegateQueue: DispatchQueue?) {
         core.setDelegate(delegate, queue: delegateQueue)
     }
@@ -49,9 +49,9 @@ open class AVAssetResourceLoader: NSObject {
 /// Apple's protocol has optional Objective-C methods. Here, they are requirements with default implementations, so
 /// conforming types need no changes.
 public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
-    /// Called when the player requests information, bytes, or both. Return `true` to finish the request later, and
-    /// retain it until then. If you return `false`, loading fails. Another request may follow before this one is
-    /// finished.
+    /// Called when the player requests information, bytes, or both. To accept the request, return `true`, retain the
+    /// request, and finish it later. If you return `false`, loading fails. Another request may follow before this one
+    /// is finished.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader,
         shouldWaitForLoadingOfRequestedResource loadingRequest: AVAssetResourceLoadingRequest
@@ -116,13 +116,14 @@ extension AVAssetResourceLoader {
     package struct LoggedRequest: Sendable, Equatable {
         /// The kind of request.
         package enum Kind: String, Sendable, Equatable {
-            /// A request for type and length, with a probe of two bytes whose data is not used.
+            /// A request for type and length, with a probe of two bytes that are not used.
             case contentInformation
             /// A request for bytes of the resource.
             case data
         }
 
-        /// The number of the request within its asset, counted from 0 in the order of the requests.
+        /// The number of the request within its asset. Requests are numbered from 0 in the order in which they are
+        /// sent.
         package let id: Int
         /// The kind of request.
         package let kind: Kind
@@ -132,7 +133,8 @@ extension AVAssetResourceLoader {
         package let length: Int64?
         /// Whether the request extends to the end of the resource, regardless of ``length``.
         package let toEnd: Bool
-        /// The number of accepted bytes. It does not include bytes after a cancellation or beyond the requested length.
+        /// The number of accepted bytes, without those that were delivered after a cancellation or beyond the requested
+        /// length.
         package internal(set) var bytes: Int64 = 0
         /// Whether the player cancelled the request.
         package internal(set) var isCancelled = false
@@ -142,8 +144,8 @@ extension AVAssetResourceLoader {
         package internal(set) var errorDescription: String?
     }
 
-    /// A violation of Apple's contract by a delegate. Linux only; Apple's AVFoundation crashes, stalls or plays
-    /// incorrectly instead.
+    /// A violation of Apple's contract by a delegate. Linux only; after a violation, Apple's AVFoundation crashes,
+    /// stalls or plays incorrectly instead.
     package struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
         /// The violated rule.
         package enum Kind: String, Sendable, Equatable, CaseIterable {
@@ -176,7 +178,7 @@ extension AVAssetResourceLoader {
         /// The current offset of the request at the time of the violation.
         package let offset: Int64
 
-        /// One line for the failure message of a test.
+        /// A description in one line, for the failure message of a test.
         package var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
     }
 

@@ -19,8 +19,8 @@ open class AVAssetResourceLoadingRequest: NSObject {
     public let dataRequest: AVAssetResourceLoadingDataRequest?
     /// The server's response. It has no effect here.
     @NSCopying open var response: URLResponse?
-    /// A redirect to another URL. Here, redirects are not followed, and loading fails. Apple's class does the same for
-    /// schemes other than HTTP.
+    /// A redirect to another URL. Here, redirects are not followed, and loading fails. With Apple's class, loading also
+    /// fails if the target's scheme is not HTTP.
     open var redirect: URLRequest?
 
     let record: LoadingRequestRecord
@@ -55,7 +55,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
         record.finish(with: error, isRedirect: redirect != nil, information: contentInformationRequest?.information)
     }
 
-    /// Fails the request with an error. With `nil`, it is equivalent to ``finishLoading()``.
+    /// Ends the request with an error. If `error` is `nil`, the method is equivalent to ``finishLoading()``.
     open func finishLoading(with error: (any Error)?) {
         guard let error else { return finishLoading() }
         record.finish(with: error, information: nil)
@@ -64,8 +64,8 @@ open class AVAssetResourceLoadingRequest: NSObject {
 
 /// The type and length of a resource, which a delegate provides.
 ///
-/// Provide them before the first bytes. Like Apple's class, this one has no lock, so use an object from one thread at a
-/// time.
+/// Provide the type and length before the first bytes. Like Apple's class, this class has no lock, so use an object
+/// from only one thread at a time.
 open class AVAssetResourceLoadingContentInformationRequest: NSObject {
     private let record: LoadingRequestRecord
 
@@ -75,8 +75,8 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
         super.init()
     }
 
-    /// The uniform type identifier of the resource, such as `public.mp3`. It must be in ``allowedContentTypes``, if
-    /// they are set.
+    /// The uniform type identifier of the resource, such as `public.mp3`. If ``allowedContentTypes`` is not `nil`, it
+    /// must contain this type.
     open var contentType: String? {
         didSet { record.informationFilledIn() }
     }
@@ -92,8 +92,8 @@ open class AVAssetResourceLoadingContentInformationRequest: NSObject {
         didSet { record.informationFilledIn() }
     }
 
-    /// Whether any range can be requested. If not, there is only one request for the whole resource, and seeking is not
-    /// possible.
+    /// Whether any range can be requested. If `false`, the player sends a single request for the whole resource, and
+    /// seeking is not possible.
     open var isByteRangeAccessSupported = false {
         didSet { record.informationFilledIn() }
     }
@@ -144,11 +144,11 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
 
     /// The offset of the next byte to deliver. Initially, it is ``requestedOffset``.
     ///
-    /// Apple does not document its value before the first byte, and some adapters expect 0; see
+    /// Apple does not document the value before the first byte is delivered, and some adapters expect 0; see
     /// ``ResourceLoaderDriver``.
     open var currentOffset: Int64 { record.currentOffset }
 
-    /// Delivers the next bytes. The method may be called several times, and from any thread, but not concurrently.
+    /// Delivers the next bytes. The method may be called several times and from any thread, but not concurrently.
     ///
     /// The data may be retained for a long time, so do not modify its storage afterwards.
     open func respond(with data: Data) {
@@ -158,7 +158,7 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
 
 /// The initiator of a loading request.
 open class AVAssetResourceLoadingRequestor: NSObject {
-    /// Whether the requestor provides reports of expired sessions, which is always `false` here.
+    /// Whether the requestor provides reports of expired sessions. The value is always `false` here.
     open var providesExpiredSessionReports: Bool { false }
 
     override init() {

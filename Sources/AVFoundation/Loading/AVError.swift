@@ -17,7 +17,7 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
         case fileFormatNotRecognized = -11828
         /// The bytes are inconsistent.
         case contentIsUnavailable = -11863
-        /// There is no image at that time.
+        /// There is no image at the requested time.
         case noImageAtTime = -11832
         /// There is no track of the required kind.
         case noSourceTrack = -11869

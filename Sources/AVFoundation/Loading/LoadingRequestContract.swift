@@ -8,7 +8,7 @@ import Foundation
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
 struct LoadingRequestContract: Sendable, Equatable {
     enum Phase: Sendable, Equatable {
-        /// The request was created, but not passed to the delegate. Exits: open, cancelled, finished (not accepted).
+        /// The request was created, but not yet passed to the delegate. Exits: open, cancelled, abandoned, finished.
         case made
         /// The delegate is serving the request. Exits: finished, cancelled, abandoned.
         case open
@@ -17,20 +17,21 @@ struct LoadingRequestContract: Sendable, Equatable {
         /// The player cancelled the request and notifies the delegate. No exit.
         case cancelled
         /// The player abandoned the request without cancelling it, as a queue player does. Later bytes are discarded.
-        /// Exit: cancelled.
+        /// Exits: cancelled, finished.
         case abandoned
     }
 
     /// The result of checking delivered bytes.
     struct Delivery: Sendable, Equatable {
-        /// The number of accepted bytes, counted from the first one.
+        /// The number of accepted bytes. The bytes after them are discarded.
         var accepted: Int
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
 
     /// The result of checking a call that finishes the request.
     struct Finish: Sendable, Equatable {
-        /// Whether this call finished the request. It is `false` if the request was already finished.
+        /// Whether this call finished the request. The value is `false` if the request had already ended or was
+        /// abandoned.
         var isFirst: Bool
         var violations: [AVAssetResourceLoader.ContractViolation.Kind] = []
     }
@@ -49,7 +50,7 @@ struct LoadingRequestContract: Sendable, Equatable {
         self.asksForInformation = asksForInformation
     }
 
-    /// The offset of the next byte that the delegate delivers.
+    /// The offset of the next byte that the delegate has to deliver.
     var currentOffset: Int64 {
         let (sum, overflow) = offset.addingReportingOverflow(delivered)
         return overflow ? .max : sum
@@ -58,7 +59,8 @@ struct LoadingRequestContract: Sendable, Equatable {
     /// Whether the delegate still has to finish the request.
     var owesFinish: Bool { phase == .open }
 
-    /// Passes the request to the delegate. Returns `false` if it has already been cancelled.
+    /// Records that the request is passed to the delegate. Returns `false` if the request has already been cancelled or
+    /// abandoned.
     mutating func start() -> Bool {
         guard phase == .made else { return false }
         phase = .open
@@ -85,7 +87,7 @@ struct LoadingRequestContract: Sendable, Equatable {
 
     /// Checks the delegate's call that finishes the request, with or without an error.
     ///
-    /// A request for information may be finished with or without its two bytes, because they are a probe.
+    /// A request for information may be finished with or without its two bytes, because they are only a probe.
     mutating func finish(
         failing: Bool, isRedirect: Bool = false, contentType: String?, allowedContentTypes: [String]?,
         isInformationKnown: Bool

@@ -5,7 +5,8 @@ import Synchronization
 /// The player's side of one loading request. It creates the request, cancels it, and receives its events.
 ///
 /// The delegate's side is ``AVAssetResourceLoadingRequest``. This object does not retain the delegate's request,
-/// because the delegate must do that. ``LoadingRequestContract`` makes the decisions, and the loader contains the log.
+/// because the contract requires the delegate to retain it. ``LoadingRequestContract`` makes the decisions, and
+/// ``ResourceLoaderCore`` contains the log.
 final class LoadingRequestRecord: Sendable {
     let core: ResourceLoaderCore
     let url: URL
@@ -20,10 +21,10 @@ final class LoadingRequestRecord: Sendable {
 
     private struct State {
         var contract: LoadingRequestContract
-        /// The number of the request in the log, set when the request is passed to the delegate.
+        /// The number of the request in the log, or `nil` before the request is logged.
         var logID: Int?
-        /// The delegate's request. It is in a box, because it belongs to the delegate's side and is only forwarded
-        /// here.
+        /// The delegate's request. It is stored in a box, because it belongs to the delegate's side and is only passed
+        /// on here.
         var request = WeakRequest()
     }
 

@@ -67,14 +67,14 @@ final class ResourceLoaderCore: Sendable {
 
     // MARK: The delegate
 
-    /// Runs `body` with the delegate. This method must be called on the delegate's queue. Returns `nil` if there is no
-    /// delegate.
+    /// Runs `body` with the delegate, and returns its result, or `nil` if there is no delegate. The method must be
+    /// called on the delegate's queue.
     func askDelegate(
         _ body: (AVAssetResourceLoader, any AVAssetResourceLoaderDelegate) -> Bool
     ) -> Bool? {
         guard let delegate else { return nil }
-        // This is the asset's own loader if it exists. A delegate that outlives its asset receives another loader with
-        // the same core.
+        // A delegate usually receives the asset's own loader. A delegate that outlives the asset receives another
+        // loader with the same core.
         let loader = state.withLock { $0.loader }.value ?? AVAssetResourceLoader(core: self)
         return body(loader, delegate)
     }
@@ -136,7 +136,7 @@ private struct WeakRecord: Sendable {
 
 /// A weak reference to a delegate.
 ///
-/// `@unchecked`: the delegate is called only on its own queue, as Apple's contract requires. Otherwise, it is only
+/// `@unchecked`: the delegate is called only on its own queue, as Apple's contract requires. Elsewhere, it is only
 /// compared with `nil` or returned to the app.
 private struct WeakDelegate: @unchecked Sendable {
     weak var value: (any AVAssetResourceLoaderDelegate)?
@@ -149,17 +149,17 @@ private struct WeakLoader: @unchecked Sendable {
     weak var value: AVAssetResourceLoader?
 }
 
-/// The policy for requesting and buffering bytes. `LoadingPattern` uses it for its decisions.
+/// The policy for requesting and buffering bytes, which the request patterns use for their decisions.
 struct LoadingPolicy: Sendable, Equatable {
     /// The number of buffered bytes ahead of the player's position at which a request is cancelled.
     var cancelAbove: Int64 = 1 << 20
     /// The number of buffered bytes ahead of the player's position below which a request is sent.
     var requestBelow: Int64 = 256 << 10
-    /// The number of seconds of buffered media at which a request is cancelled. A new request is sent when a quarter of
-    /// this amount is left.
+    /// The number of seconds of buffered media at which a request is cancelled. A new request is sent when less than a
+    /// quarter of this amount is left.
     ///
-    /// The setting applies once the bit rate of the media is known, and results in a limit from 512 KiB to 8 MiB. If
-    /// `nil`, the limits in bytes above apply.
+    /// The setting applies once the bit rate of the media is known, and results in a limit from 512 KiB to 8 MiB.
+    /// Before that, or if the setting is `nil`, ``cancelAbove`` and ``requestBelow`` apply.
     var secondsAhead: Double? = 30
     /// The number of bytes to retain before the player's position, for short backward seeks by demuxers.
     var keepBehind: Int64 = 256 << 10
@@ -174,11 +174,11 @@ struct LoadingPolicy: Sendable, Equatable {
     var shortFinish = ShortFinish.endsResource
     /// The length of one bounded request, if several requests are open.
     var readLength: Int64 = 64 << 10
-    /// The number of bytes by which the cancellation of a useless request is delayed, if several requests are open.
+    /// The number of bytes that are received before a useless request is cancelled, if several requests are open.
     var cancelsLateBy: Int64 = 2 << 20
     /// The number of seconds without a byte after which a request fails its item. If `nil`, requests wait forever.
     var requestTimeout: Double?
-    /// Whether a player without data posts a notification.
+    /// Whether a player that has no data posts a stall notification.
     var postsStalls = true
     /// Whether a content type that is not allowed is an error even in a redirected request.
     var checksTypeOfRedirects = false
@@ -187,13 +187,13 @@ struct LoadingPolicy: Sendable, Equatable {
 
     /// A player's reaction to a request that ends before the stated length.
     enum ShortFinish: Sendable, Equatable {
-        /// The resource ends there, as documented.
+        /// The resource ends where the request ended, as documented.
         case endsResource
         /// The player requests the missing bytes again.
         case asksAgain
     }
 
-    /// The policy of a player with the least convenient behavior that the documentation allows. Its timeout is the one
+    /// The policy of a player with the least convenient behavior that the documentation allows. The timeout is the one
     /// that was reported for Apple's player.
     static let hostile: LoadingPolicy = {
         var policy = LoadingPolicy()

@@ -31,7 +31,7 @@ public final class HTTPURLResponse: URLResponse {
     /// The header fields, with unchanged names.
     public let allHeaderFields: [AnyHashable: Any]
 
-    /// Creates a response. The result is never `nil`.
+    /// Creates a response. The initializer never returns `nil`.
     public init?(url: URL, statusCode: Int, httpVersion: String?, headerFields: [String: String]?) {
         self.statusCode = statusCode
         allHeaderFields = headerFields ?? [:]
@@ -43,6 +43,6 @@ public final class HTTPURLResponse: URLResponse {
 open class URLAuthenticationChallenge: NSObject {}
 #else
 // Like Apple's AVFoundation, this module exports Foundation. On Linux, the URL loading types are in a separate module,
-// which is also exported. Adapters for both platforms do not need to import it.
+// which is also exported. Adapters for both platforms therefore do not need to import that module.
 @_exported public import FoundationNetworking
 #endif

@@ -2,7 +2,7 @@ public import Foundation
 
 /// The loading state of an asset's value.
 public enum AVKeyValueStatus: Int, Sendable {
-    /// The value was not requested.
+    /// The value was not requested yet.
     case unknown = 0
     /// The value is being loaded.
     case loading = 1
@@ -14,7 +14,7 @@ public enum AVKeyValueStatus: Int, Sendable {
     case cancelled = 4
 }
 
-/// The loading of values by their keys, which are `duration`, `playable` and `tracks`. Metadata is not available.
+/// The loading of values by key. The keys are `duration`, `playable` and `tracks`. Metadata is not available.
 extension AVURLAsset {
     /// Loads values, and calls the handler on any thread when they are loaded or have failed to load.
     public func loadValuesAsynchronously(forKeys keys: [String], completionHandler: (@Sendable () -> Void)? = nil) {
@@ -34,13 +34,13 @@ extension AVURLAsset {
         }
     }
 
-    /// The duration. If it is not loaded yet, reading this property loads it and blocks the thread. Apple has
-    /// deprecated it for this reason.
+    /// The duration. If it is not loaded yet, reading this property loads it and blocks the thread. For this reason,
+    /// Apple has deprecated the property.
     @available(*, deprecated, message: "Use load(.duration) instead")
     public var duration: CMTime { waitForValues()?.time ?? .invalid }
 
     /// The tracks, or an empty array if the media cannot be opened. If they are not loaded yet, reading this property
-    /// loads them and blocks the thread. Apple has deprecated it for this reason.
+    /// loads them and blocks the thread. For this reason, Apple has deprecated the property.
     @available(*, deprecated, message: "Use load(.tracks) instead")
     public var tracks: [AVAssetTrack] { waitForValues()?.tracks ?? [] }
 
@@ -58,7 +58,7 @@ extension AVURLAsset {
         return values
     }
 
-    /// Returns the values after opening the media.
+    /// Opens the media if necessary, and returns its values.
     ///
     /// - Throws: The error that occurred when the media was opened.
     func loadedValues() async throws -> AssetValues.Values {
@@ -71,7 +71,7 @@ extension AVURLAsset {
         values.load(by: { await self.openedValues() }, body)
     }
 
-    /// Opens the media without playing it.
+    /// Opens the media without playing it, and returns its values.
     private func openedValues() async -> Result<AssetValues.Values, any Error> {
         let item = PlayerItemState()
         guard let source = AVPlayerItem.source(of: self) else { return .failure(AVError(.unknown)) }

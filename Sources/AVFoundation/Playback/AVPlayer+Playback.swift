@@ -40,7 +40,7 @@ extension AVPlayer {
         self.playback = playback
         playback.setVolume(volume, isMuted: isMuted)
         playback.setRate(wantedRate)
-        // This task retains neither the player nor the item. The events end with the playback.
+        // This task retains neither the player nor the item. The events end when the playback ends.
         Task { @MainActor [weak self, weak item, events = playback.events] in
             for await event in events {
                 guard let self, let item, self.playback === playback else { continue }
@@ -69,8 +69,8 @@ extension AVPlayer {
         case .stalled:
             guard wantedRate != 0 else { return }
             if !automaticallyWaitsToMinimizeStalling {
-                // The item is marked as starved even if bytes were received in the meantime. Observers of the rate must
-                // see why it is 0.
+                // The item is marked as starved even if bytes were received in the meantime, so that observers of the
+                // rate see why it is 0.
                 changeRate(to: 0, reason: nil, isStarved: true)
             }
             guard item.urlAsset?.resourceLoader.core.policy.postsStalls ?? true else { return }
@@ -82,7 +82,7 @@ extension AVPlayer {
             hasEndedBeforeSeek = false
             if !completed { itemEnded(item) }
         case .ended:
-            // During a seek, the end is only recorded, because the seek may leave the end.
+            // During a seek, the end is only recorded, because the seek may move away from the end.
             if seeks.isEmpty { itemEnded(item) } else { hasEndedBeforeSeek = true }
         case .pausedInWindow(let isPaused):
             wantedInWindow(isPaused ? 0 : defaultRate)
@@ -140,12 +140,12 @@ extension AVPlayer {
 
     /// Seeks to a time.
     ///
-    /// A seek before the item is ready is delayed until the item is ready. A new seek replaces an unfinished previous
-    /// one.
+    /// If the item is not ready yet, the seek is delayed until it is. A new seek replaces a previous seek that has not
+    /// finished.
     ///
-    /// - Parameter completionHandler: Called once on the main actor. Its argument is `true` when playback continues at
-    ///   the time. It is `false` if another seek replaced this one, the item changed or failed, or the time is not a
-    ///   number.
+    /// - Parameter completionHandler: A function that is called once, on the main actor. Its argument is `true` when
+    ///   playback continues at the time. It is `false` if another seek replaced this one, the item changed or failed,
+    ///   or the time is not a number.
     public func seek(to time: CMTime, completionHandler: @escaping @Sendable (Bool) -> Void) {
         guard let item = currentItem, item.status != .failed, time.isNumeric else { return completionHandler(false) }
         lastSeek += 1

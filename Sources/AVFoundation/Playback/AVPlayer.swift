@@ -3,14 +3,14 @@ public import Foundation
 
 /// A player that plays one item at a time.
 ///
-/// libmpv decodes and outputs the media. On a desktop, it shows a window. A machine without a screen or sound plays
-/// silently. For tests, see ``headless``.
+/// libmpv decodes and outputs the media. On a desktop, it shows a window. On a machine without a screen or sound
+/// device, playback has no video or audio output. For tests, see ``headless``.
 ///
 /// The whole class is isolated to the main actor. Apple's SDK allows calls to some methods from any thread. This class
-/// is stricter, so code that compiles with it also compiles with Apple's.
+/// is stricter, so code that compiles with this class also compiles with Apple's.
 ///
-/// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, they end when
-/// their asset is released.
+/// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, the requests
+/// end when their asset is released.
 @preconcurrency @MainActor open class AVPlayer: NSObject {
     /// Whether a player can play.
     public enum Status: Int, Sendable {
@@ -38,7 +38,7 @@ public import Foundation
         public let rawValue: String
         /// Creates a reason from its name.
         public init(rawValue: String) { self.rawValue = rawValue }
-        /// The player waits for media, to avoid an early stall.
+        /// The player waits for more media, to avoid stalls.
         public static let toMinimizeStalls = WaitingReason(rawValue: "AVPlayerWaitingToMinimizeStallsReason")
         /// The player waits for an item.
         public static let noItemToPlay = WaitingReason(rawValue: "AVPlayerWaitingWithNoItemToPlayReason")
@@ -46,9 +46,9 @@ public import Foundation
 
     /// The action at the end of an item.
     public enum ActionAtItemEnd: Int, Sendable {
-        /// Advances to the next item of a queue.
+        /// Advances to the next item in a queue.
         case advance = 0
-        /// Stops at the end, with rate 0.
+        /// Pauses at the end, so that the rate is 0.
         case pause = 1
         /// Does nothing. The rate stays unchanged.
         case none = 2
@@ -73,16 +73,16 @@ public import Foundation
     open var isMuted = false { didSet { applyVolume() } }
     /// The mode of playback without video or audio output, or `nil` to play with both. Linux only.
     ///
-    /// It is applied when the player receives an item, so set it before that. For players that are created with an
-    /// item, set ``defaultHeadless``.
+    /// The mode is applied when the player receives an item, so set it before that. For players that are created with
+    /// an item, set ``defaultHeadless``.
     package var headless: HeadlessMode? {
         get { ownHeadless ?? Self.defaultHeadless }
         set { ownHeadless = .some(newValue) }
     }
     /// The value of ``headless`` in a new player. Linux only.
     ///
-    /// The default comes from the environment variable `AVPLAYER_HEADLESS` (a speed, or `untimed`). It is `nil` if the
-    /// variable is not set.
+    /// The default is the value of the environment variable `AVPLAYER_HEADLESS` (a speed, or `untimed`), or `nil` if
+    /// the variable is not set.
     package static var defaultHeadless = HeadlessMode.fromEnvironment(ProcessInfo.processInfo.environment)
 
     private var ownHeadless: HeadlessMode??
@@ -90,11 +90,11 @@ public import Foundation
     var playback: ItemPlayback?
     var isRunning = false
     var wantedRate: Float = 0
-    // The property is final, because in a subclass of a `@preconcurrency` class, Swift 6.3 gives its getter another
-    // symbol name.
+    // The property is final. Otherwise, Swift 6.3 gives its getter another symbol name in a subclass of a
+    // `@preconcurrency` class.
     final var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
     var lastSeek: UInt64 = 0
-    /// Whether the end was reached between the request and the start of a seek.
+    /// Whether the end was reached during a seek that has not finished.
     var hasEndedBeforeSeek = false
     /// A seek that was requested before the item was ready.
     var seekWhenReady: (seconds: Double, id: UInt64)?
@@ -105,7 +105,7 @@ public import Foundation
         super.init()
     }
 
-    /// Creates a player for the item and starts loading the item. The rate is 0.
+    /// Creates a player and starts loading the item, if there is one. The rate is 0.
     public init(playerItem item: AVPlayerItem?) {
         super.init()
         setCurrent(item)
@@ -122,20 +122,20 @@ public import Foundation
 
     /// Whether the player can play.
     open var status: Status { currentItem == nil ? .unknown : .readyToPlay }
-    /// The error of the player. It is always `nil` here, because items fail instead.
+    /// The error of the player. The value is always `nil` here, because items fail instead.
     open var error: (any Error)? { nil }
 
-    /// The playback rate. A rate of 0 means paused, and 1 is the normal speed. With a negative rate, media plays
-    /// forward here.
+    /// The playback rate. A rate of 0 means paused, and 1 is the normal speed. Here, media plays forward even if the
+    /// rate is negative.
     open var rate: Float {
         get { wantedRate }
         set { changeRate(to: newValue, reason: .setRateCalled) }
     }
 
-    /// Changes the rate, either for the app or because of the item's state. A change because of the state is reported
-    /// without a reason.
+    /// Changes the rate, either for the app or because of the item's state. A change that the item's state causes is
+    /// reported without a reason.
     ///
-    /// - Parameter isStarved: Whether the item has no more data.
+    /// - Parameter isStarved: Whether the rate changes because the item has no more data.
     func changeRate(to newValue: Float, reason: RateDidChangeReason?, isStarved: Bool = false) {
         guard newValue.isFinite else { return }
         let previous = (wantedRate, timeControlStatus)
@@ -147,8 +147,8 @@ public import Foundation
         reportTimeControl(since: previous.1)
     }
 
-    /// Records a change of the rate by the user in the window. This is like a change by the app, but libmpv has already
-    /// applied it.
+    /// Records that the user has changed the rate in the window. The change is reported like one by the app, but libmpv
+    /// has already applied it.
     func wantedInWindow(_ rate: Float) {
         let previous = timeControlStatus
         guard (rate == 0) != (wantedRate == 0) else { return }
@@ -179,7 +179,7 @@ public import Foundation
         return currentItem == nil ? .noItemToPlay : .toMinimizeStalls
     }
 
-    /// Returns the current time of the item, or 0 if there is no item.
+    /// Returns the current time of the item, or time 0 if there is no item.
     open func currentTime() -> CMTime { currentItem?.currentTime() ?? .zero }
 
     /// Replaces the current item, or removes it if `item` is `nil`. Loading requests of the previous item are not
@@ -197,12 +197,12 @@ public import Foundation
         public init(rawValue: String) { self.rawValue = rawValue }
         /// The app has set the rate.
         public static let setRateCalled = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateCalled")
-        /// The rate could not be set. It is never reported here.
+        /// The rate could not be set. This reason is never reported here.
         public static let setRateFailed = RateDidChangeReason(rawValue: "AVPlayerRateDidChangeReasonSetRateFailed")
     }
 
-    /// The key of the ``RateDidChangeReason`` in ``rateDidChangeNotification``. The value is missing if an item has
-    /// ended or has no more data.
+    /// The user info key of the ``RateDidChangeReason`` in ``rateDidChangeNotification``. The value is missing if an
+    /// item has ended or has no more data.
     nonisolated public static let rateDidChangeReasonKey = "AVPlayerRateDidChangeReason"
     /// Posted after the current item has changed. Linux only, instead of key-value observing.
     nonisolated public static let currentItemDidChangeNotification = NSNotification.Name(
@@ -224,10 +224,10 @@ public import Foundation
     /// The default action at the end of an item.
     var usualActionAtItemEnd: ActionAtItemEnd { .pause }
 
-    /// Called when the item becomes ready. For subclasses in this module.
+    /// Called when the item becomes ready. Subclasses in this module override this method.
     func itemBecameReady() {}
 
-    /// Advances after the end of the item. For subclasses in this module; `AVPlayer` itself pauses.
+    /// Advances after the end of the item. Subclasses in this module override this method; `AVPlayer` itself pauses.
     func advanceAfterEnd() { changeRate(to: 0, reason: nil) }
 
     private func applyVolume() {
@@ -247,7 +247,7 @@ extension AVPlayer {
             self.speed = speed
         }
 
-        /// A mode that plays as fast as media can be decoded.
+        /// The mode that plays media as fast as it can be decoded.
         package static let untimed = HeadlessMode(speed: nil)
 
         /// Returns the mode in the environment variable `AVPLAYER_HEADLESS`, or `nil` if the variable is not set or
@@ -262,11 +262,11 @@ extension AVPlayer {
 }
 
 extension AVPlayer {
-    /// Calls the block when playback passes a multiple of the interval, and after seeks.
+    /// Adds an observer, whose block is called when playback passes a multiple of the interval, and after seeks.
     ///
-    /// - Parameter interval: The interval, which should be above 0. Otherwise, every change of time is reported.
-    /// - Parameter queue: The queue of the block, or `nil` for the main queue.
-    /// - Returns: An object for ``removeTimeObserver(_:)``, which you must retain.
+    /// - Parameter interval: The interval. If it is not above 0, every change of the time is reported.
+    /// - Parameter queue: The queue on which the block is called, or `nil` for the main queue.
+    /// - Returns: An object that you must retain and pass to ``removeTimeObserver(_:)``.
     public func addPeriodicTimeObserver(
         forInterval interval: CMTime, queue: DispatchQueue?, using block: @escaping @Sendable (CMTime) -> Void
     ) -> Any {
@@ -301,7 +301,8 @@ struct TimeObserver {
     /// The last reported multiple of the interval, as a number of intervals.
     var lastReported: Int64?
 
-    /// Returns whether a new multiple of the interval has been reached, or the time has moved back, and records it.
+    /// Returns whether playback has reached another multiple of the interval since the last report, and records that
+    /// multiple.
     mutating func isDue(at seconds: Double) -> Bool {
         let step = Int64(exactly: (seconds / interval).rounded(.down)) ?? 0
         guard step != lastReported else { return false }

@@ -22,11 +22,11 @@ public import Foundation
     /// The media.
     open var asset: AVAsset { storedAsset }
 
-    /// A constant that is read only on the main actor, through ``asset``. It is not isolated, because the initializers
-    /// for `Sendable` assets set it from any thread.
+    /// The value of ``asset``: a constant that is read only on the main actor. It is not isolated, because the
+    /// initializers for `Sendable` assets may run on any thread.
     nonisolated(unsafe) private let storedAsset: AVAsset
 
-    /// The names of the asset's values to load before the item becomes ready. This class does not load them.
+    /// The names of the asset's values to load before the item becomes ready. They have no effect here.
     nonisolated public let automaticallyLoadedAssetKeys: [String]
 
     nonisolated let state = PlayerItemState()
@@ -49,7 +49,7 @@ public import Foundation
         self.init(asset: asset, automaticallyLoadedAssetKeys: ["duration"])
     }
 
-    /// Creates an item for the asset, with the names of values to load first.
+    /// Creates an item for the asset, and specifies the names of values to load first.
     public init(asset: AVAsset, automaticallyLoadedAssetKeys: [String]?) {
         storedAsset = asset
         self.automaticallyLoadedAssetKeys = automaticallyLoadedAssetKeys ?? []
@@ -58,7 +58,7 @@ public import Foundation
         super.init()
     }
 
-    /// Creates an item for a `Sendable` asset, with the names of values to load first.
+    /// Creates an item for a `Sendable` asset, and specifies the names of values to load first.
     nonisolated public init(asset: any AVAsset & Sendable, automaticallyLoadedAssetKeys: [String]?) {
         storedAsset = asset
         self.automaticallyLoadedAssetKeys = automaticallyLoadedAssetKeys ?? []
@@ -76,10 +76,10 @@ public import Foundation
     /// Whether the item can be played.
     nonisolated open var status: Status { state.status }
 
-    /// The error of a failed item, otherwise `nil`.
+    /// The error of a failed item, or `nil` if the item has not failed.
     nonisolated open var error: (any Error)? { state.error }
 
-    /// The duration. It is indefinite until it is known.
+    /// The duration, which is indefinite while it is unknown.
     nonisolated open var duration: CMTime {
         state.duration.map { CMTime(seconds: $0, preferredTimescale: 1_000_000) } ?? .indefinite
     }
@@ -92,7 +92,7 @@ public import Foundation
     /// Whether playback will probably continue without a stall.
     nonisolated open var isPlaybackLikelyToKeepUp: Bool { status == .readyToPlay && !state.isStarved }
 
-    /// Whether the buffer is full. It is always `false` here.
+    /// Whether the buffer is full. The value is always `false` here.
     nonisolated open var isPlaybackBufferFull: Bool { false }
 
     /// Whether playback has used all loaded media.
@@ -104,8 +104,8 @@ public import Foundation
         set { state.usesNetworkWhilePaused = newValue }
     }
 
-    /// The number of seconds to load ahead. If it is 0, the player chooses. The value is applied when a player receives
-    /// the item.
+    /// The number of seconds to load ahead. If the value is 0, the player chooses. The value is applied when a player
+    /// receives the item.
     nonisolated open var preferredForwardBufferDuration: TimeInterval {
         get { state.forwardBufferDuration }
         set { state.forwardBufferDuration = newValue }
@@ -129,8 +129,8 @@ extension AVPlayerItem {
 extension AVPlayerItem {
     /// The loaded time ranges, each a `CMTimeRange`.
     ///
-    /// The array contains at most one range here: from the current time to the end of libmpv's read-ahead, which is a
-    /// few seconds. It is empty without a player, until the item is ready, and during a seek.
+    /// Here, the array contains at most one range, from the current time to the end of libmpv's read-ahead, which is a
+    /// few seconds. It is empty if the item has no player or is not ready, and during a seek.
     /// `.AVPlayerItemLoadedTimeRangesDidChange` reports changes.
     public var loadedTimeRanges: [NSValue] {
         guard status == .readyToPlay, let loadedUntil = state.loadedUntil else { return [] }
@@ -140,7 +140,7 @@ extension AVPlayerItem {
 
     /// The time ranges to which the item can seek, each a `CMTimeRange`.
     ///
-    /// The array contains at most one range here: the whole duration, if the bytes can be read in any order. It is
+    /// Here, the array contains at most one range: the whole duration, if the bytes can be read in any order. It is
     /// empty until the item is ready.
     public var seekableTimeRanges: [NSValue] {
         guard status == .readyToPlay, state.isSeekable, let duration = state.duration, duration > 0 else { return [] }
@@ -184,7 +184,8 @@ extension NSNotification.Name {
     /// Posted when the item cannot be played to its end. `AVPlayerItemFailedToPlayToEndTimeErrorKey` is the key of the
     /// error.
     ///
-    /// It is also posted when an item fails before it becomes ready, because key-value observing is not available.
+    /// The notification is also posted when an item fails before it becomes ready, because key-value observing is not
+    /// available.
     public static let AVPlayerItemFailedToPlayToEndTime = NSNotification.Name(
         "AVPlayerItemFailedToPlayToEndTimeNotification")
     /// Posted when a playing item has no more data.

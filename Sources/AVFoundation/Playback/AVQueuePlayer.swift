@@ -1,7 +1,8 @@
 /// A player that plays items one after another.
 ///
-/// The next item is loaded shortly before the current one ends. A played or skipped item leaves the queue. As with
-/// Apple's class, its loading requests are not cancelled, so the delegate must detect the removal itself.
+/// The next item is loaded shortly before the current one ends. An item leaves the queue when it has been played or
+/// skipped. As with Apple's class, its loading requests are not cancelled, so the delegate must detect the removal
+/// itself.
 @preconcurrency @MainActor open class AVQueuePlayer: AVPlayer {
     private var waiting: [AVPlayerItem] = []
 
@@ -15,8 +16,8 @@
         super.init(playerItem: item)
     }
 
-    /// Creates a queue with the items, and starts loading the first one. Repeated items are ignored, while Apple's
-    /// class raises an exception for them.
+    /// Creates a queue with the items, and starts loading the first one. Repeated items are ignored; Apple's class
+    /// raises an exception for them.
     public init(items: [AVPlayerItem]) {
         var distinct: [AVPlayerItem] = []
         for item in items where !distinct.contains(where: { $0 === item }) { distinct.append(item) }
@@ -24,10 +25,10 @@
         super.init(playerItem: distinct.first)
     }
 
-    /// Returns the current item and the waiting ones, in order.
+    /// Returns the current item and the items that follow, in order.
     open func items() -> [AVPlayerItem] { (currentItem.map { [$0] } ?? []) + waiting }
 
-    /// Advances to the next item. If the current item is the last one, removes it.
+    /// Advances to the next item. If the current item is the last one, the queue becomes empty.
     open func advanceToNextItem() {
         setCurrent(waiting.isEmpty ? nil : waiting.removeFirst())
     }
@@ -40,8 +41,8 @@
         return items().contains { $0 === afterItem }
     }
 
-    /// Inserts the item after another one, or at the end. The call has no effect if ``canInsert(_:after:)`` returns
-    /// `false`. In that case, Apple's class raises an exception.
+    /// Inserts the item after another one, or at the end if `afterItem` is `nil`. If ``canInsert(_:after:)`` returns
+    /// `false`, the call has no effect; Apple's class raises an exception.
     open func insert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) {
         guard canInsert(item, after: afterItem) else { return }
         if currentItem == nil { return setCurrent(item) }
@@ -54,7 +55,7 @@
         prebufferNext()
     }
 
-    /// Removes the item from the queue. If it is the current item, advances to the next one.
+    /// Removes the item from the queue. If it is the current item, the player advances to the next one.
     open func remove(_ item: AVPlayerItem) {
         if item === currentItem { return advanceToNextItem() }
         waiting.removeAll { $0 === item }

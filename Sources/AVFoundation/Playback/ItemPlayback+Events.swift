@@ -3,7 +3,7 @@ import Foundation
 import Synchronization
 
 extension ItemPlayback {
-    /// Handles libmpv's events until the playback is shut down, then destroys the handle. The method runs on a
+    /// Handles libmpv's events until the playback is shut down, and then destroys the handle. The method runs on a
     /// dedicated thread.
     func runEvents(of handle: MPVHandle) {
         while !state.withLock({ $0.isShutDown }) {
@@ -48,7 +48,7 @@ extension ItemPlayback {
             replied(to: id, error: error)
         case .seek:
             loaded(until: nil)
-            // The user may have seeked away from the end in the window.
+            // The user may have used the window to seek away from the end.
             state.withLock { state in
                 state.seeks.reachedDemuxer()
                 state.isAtEnd = false
@@ -65,7 +65,7 @@ extension ItemPlayback {
         case .flag("core-idle", let isIdle):
             runs(!isIdle, handle)
         case .flag("eof-reached", true):
-            // A report from before a seek may be read after the seek.
+            // This event may be from before a seek that has since started, so the property is read again.
             if handle.flag("eof-reached") ?? true { reachedEnd(of: handle) }
         case .flag("pause", _):
             pauseChanged(handle)
@@ -105,7 +105,7 @@ extension ItemPlayback {
         stream?.learned(duration: duration, secondsAhead: preferred > 0 ? preferred : nil)
     }
 
-    /// Handles a start or stop of playback, for example because of a seek, the end, or missing media.
+    /// Handles the start or stop of playback, for example because of a seek, the end, or missing media.
     private func runs(_ isRunning: Bool, _ handle: MPVHandle) {
         let isHalted = state.withLock { $0.isAtEnd || $0.seeks.pending != nil || !$0.isLoaded }
         let isStarved =
@@ -143,8 +143,8 @@ extension ItemPlayback {
         let isAtEnd = handle.flag("eof-reached") == true
         let id = state.withLock { state -> UInt64? in
             if isAtEnd, state.hasInterrupted, let id = state.seeks.pending, state.repeats < 10 {
-                // The interrupted read belonged to the seek itself, within the demuxer's buffer. The same seek succeeds
-                // now, because no read is blocked.
+                // The seek itself had started the read that was interrupted, within the demuxer's buffer. The same seek
+                // succeeds now, because no read is blocked.
                 state.repeats += 1
                 state.hasInterrupted = false
                 stream?.expectSeek()
@@ -161,8 +161,8 @@ extension ItemPlayback {
         if isAtEnd { reachedEnd(of: handle) }
     }
 
-    /// Handles the end of the demuxer's data. It is the end of the media, unless the stream failed or a seek is in
-    /// progress. While playback is paused, the end is not reported yet.
+    /// Handles the end of the demuxer's data. This is the end of the media, unless the stream has failed or a seek is
+    /// in progress. While playback is paused, the end is not reported.
     private func reachedEnd(of handle: MPVHandle) {
         if let failure = stream?.failure { return fail(with: failure) }
         let isEnd = state.withLock { state in
@@ -173,7 +173,7 @@ extension ItemPlayback {
         guard isEnd else { return }
         if let seconds = position(of: handle) { timePassed(to: seconds) }
         if item.time < 0.1, item.duration ?? 0 > 1 {
-            // No media was played, for example because an MP4's index follows a part that cannot be skipped.
+            // No media was played, for example because the index of an MP4 file follows a part that cannot be skipped.
             return fail(with: AVError(.fileFailedToParse))
         }
         if isBeforeEnd(handle) {
@@ -182,8 +182,8 @@ extension ItemPlayback {
         send.yield(.ended)
     }
 
-    /// Handles a changed pause property. Changes by this player are acknowledged first, so any other change was made by
-    /// the user in the window.
+    /// Handles a change to the pause property. A change that this player did not make was made by the user in the
+    /// window.
     private func pauseChanged(_ handle: MPVHandle) {
         guard let isPaused = handle.flag("pause") else { return }
         let isTheirs = state.withLock { state in
@@ -194,8 +194,8 @@ extension ItemPlayback {
         if isTheirs { send.yield(.pausedInWindow(isPaused)) }
     }
 
-    /// Returns whether the bytes end before the end of the media. This is the case if the received bytes are fewer than
-    /// the stated length, or if the file's index lists more media.
+    /// Returns whether the bytes end before the end of the media. This is the case if fewer bytes than the stated
+    /// length were received, or if the file's index lists more media.
     ///
     /// The duration of a file without an index is only an estimate.
     private func isBeforeEnd(_ handle: MPVHandle) -> Bool {
@@ -203,7 +203,7 @@ extension ItemPlayback {
         guard let duration = item.duration else { return false }
         guard let stream else {
             // libavformat skips rejected segments. The durations in a playlist may be wrong by a factor of two. After a
-            // discontinuity that restarts the time, they are meaningless.
+            // discontinuity that restarts the time, positions cannot be compared with the duration.
             return isPlaylist(handle) && !state.withLock { $0.hasRestartedTime } && item.time < duration / 2
         }
         let indexed = [AVFileType.mp4, .m4a, .m4v, .mov].map(\.rawValue)
@@ -227,10 +227,10 @@ extension ItemPlayback {
         timePassed(to: current)
     }
 
-    /// Returns the current position, in seconds, or `nil` if libmpv found no media after a seek.
+    /// Returns the current position, in seconds, or `nil` if libmpv has not found any media after a seek.
     ///
-    /// In that case, libmpv moves to the end, and reports the duration as its position. Media with audio is recognized,
-    /// because no audio was played since the seek.
+    /// If it has not found any, libmpv moves to the end, and reports the duration as its position. For media with
+    /// audio, this can be detected, because no audio was played since the seek.
     private func position(of handle: MPVHandle) -> Double? {
         guard let seconds = handle.number("time-pos") else { return nil }
         let hasSound = handle.number("current-tracks/audio/id") != nil
@@ -238,7 +238,8 @@ extension ItemPlayback {
         return seconds
     }
 
-    /// Records a position. libmpv's clock starts slightly below 0, by the latency of the audio device.
+    /// Records a position. Negative positions are recorded as 0, because libmpv's clock starts below 0 by the latency
+    /// of the audio device.
     private func timePassed(to seconds: Double) {
         item.time = max(0, seconds)
         send.yield(.time(max(0, seconds)))
@@ -246,7 +247,8 @@ extension ItemPlayback {
 
     /// Sends a seek again if the demuxer is stuck.
     ///
-    /// A read that started just before the seek reached the demuxer may have blocked after the interrupted one.
+    /// After the interrupted read, the demuxer may be blocked in another read, which started just before the seek
+    /// reached it.
     private func nudgeSeek() {
         guard let stream, stream.isReadStuck else { return }
         state.withLock { state in
@@ -275,9 +277,9 @@ enum PlaybackEvent: Sendable, Equatable {
     case failed
     /// The loaded range has changed.
     case loaded
-    /// Playback has started or stopped running. It does not run while it waits for media or a seek.
+    /// Playback has started or stopped. It stops while it waits for media or a seek.
     case running(Bool)
-    /// Media was not received in time.
+    /// Playback stopped because media was not received in time.
     case stalled
     case seekFinished(id: UInt64, completed: Bool)
     /// The requested image.

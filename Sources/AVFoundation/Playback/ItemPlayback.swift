@@ -5,7 +5,7 @@ import Synchronization
 /// The playback of one item by one libmpv handle. A dedicated thread handles libmpv's events.
 ///
 /// Commands may be sent from any thread and do not wait. ``events`` ends when the handle is destroyed. Only this object
-/// retains the handle, so a player only has to call ``shutDown()``.
+/// owns the handle, so a player only has to call ``shutDown(cancelling:)``.
 final class ItemPlayback: Sendable {
     let events: AsyncStream<PlaybackEvent>
     let item: PlayerItemState
@@ -17,13 +17,13 @@ final class ItemPlayback: Sendable {
 
     struct State: Sendable {
         /// The handle, or `nil` once it is being destroyed. All calls except the wait for events are made while the
-        /// lock is held, so that none uses a destroyed handle.
+        /// lock is held, so that no call uses a destroyed handle.
         var handle: MPVHandle?
         var seeks = SeekTracker()
         var isShutDown = false
         var isLoaded = false
         var isSeekable = false
-        /// Whether the media is a stream that had no end when it was opened.
+        /// Whether the media is a stream that did not have an end when it was opened.
         var isLive = false
         /// Whether the rate is not 0.
         var isPlaying = false
@@ -36,7 +36,7 @@ final class ItemPlayback: Sendable {
         var lastSeek: [String] = []
         /// The target of the last seek, in seconds, or `nil` if the last seek was a command without a target.
         var seekTarget: Double?
-        /// The number of times that the current seek was repeated.
+        /// The number of times that the current seek was sent again.
         var repeats = 0
         /// Whether a read was interrupted for the current seek. The result of that read looks like the end.
         var hasInterrupted = false
@@ -44,9 +44,10 @@ final class ItemPlayback: Sendable {
 
     var stream: MediaStream? { reader?.stream }
 
-    // The stream's lock may be acquired while the playback's lock is held, but not vice versa.
+    // The lock of the stream may be acquired while the lock of the playback is held, but not vice versa.
 
-    /// Creates a paused playback and starts loading. If libmpv cannot be started, fails the item and returns `nil`.
+    /// Creates a paused playback and starts loading. If libmpv cannot be started, the item fails, and the result is
+    /// `nil`.
     init?(source: Source, item: PlayerItemState, options: PlaybackOptions) {
         guard let handle = MPVHandle(options: options.initial) else {
             _ = item.failed(AVError(.mediaServicesWereReset, detail: MPVHandle.failure))
@@ -89,16 +90,16 @@ final class ItemPlayback: Sendable {
 
     /// Sets the rate.
     ///
-    /// - Parameter isStarved: Whether the rate is 0 because there is no data. The item then stays starved until it
+    /// - Parameter isStarved: Whether the rate is 0 because there is no data. If so, the item stays starved until it
     ///   plays again.
     func setRate(_ rate: Float, isStarved: Bool = false) {
         let isPlaying = rate != 0
         let speed = isPlaying ? [("speed", String(options.speed(rate: rate)))] : []
-        // The change is recorded and sent under one lock. Otherwise, a change that is reported in between would be
-        // treated as the user's.
+        // The lock is held while the change is recorded and sent. Otherwise, a change that is reported in between would
+        // be treated as a change by the user.
         set(speed + [("pause", isPlaying ? "no" : "yes")]) { [item] state in
-            // If playback starts at the end, the end is reported again, so that no caller waits for a player without
-            // data.
+            // If playback starts at the end, the end is reported again. Otherwise, a caller might wait for a player
+            // that has no more data.
             if isPlaying, !state.isPlaying { state.isAtEnd = false }
             state.isPlaying = isPlaying
             if isStarved { item.isStarved = true }
@@ -139,9 +140,11 @@ final class ItemPlayback: Sendable {
         call { $0.command(["screenshot-raw", "video"], id: MPVEvent.pictureReply) }
     }
 
-    /// Ends playback. Reads fail, and the thread destroys the handle and ends. This method returns immediately.
+    /// Ends playback. The method returns immediately. Reads fail from now on, and the thread destroys the handle and
+    /// ends.
     ///
-    /// - Parameter cancelling: Whether to cancel open loading requests. A player does not cancel them when it advances.
+    /// - Parameter cancelling: Whether to cancel open loading requests. A player that advances to another item does not
+    ///   cancel them.
     func shutDown(cancelling: Bool = false) {
         let handle = state.withLock { state in
             defer { state.isShutDown = true }
@@ -170,8 +173,8 @@ final class ItemPlayback: Sendable {
 
 /// A tracker of a player's current seek, from the command to the end of the seek. This type only makes decisions.
 ///
-/// libmpv replies to a seek command when it is queued. It then reports the seek of the demuxer, and then the restart of
-/// playback. A later seek replaces an earlier one, which then never finishes.
+/// libmpv replies to a seek command when the command is queued. It later reports that the demuxer seeks, and finally
+/// that playback restarts. A later seek replaces an earlier one, whose end is then never reported.
 struct SeekTracker: Sendable, Equatable {
     private enum Stage: Sendable, Equatable {
         case sent
@@ -185,26 +188,26 @@ struct SeekTracker: Sendable, Equatable {
         left.current?.id == right.current?.id && left.current?.stage == right.current?.stage
     }
 
-    /// The current seek.
+    /// The ID of the current seek, or `nil` if no seek is in progress.
     var pending: UInt64? { current?.id }
     /// Whether the current seek has not reached the demuxer yet.
     var isBeforeDemuxer: Bool { current.map { $0.stage != .atDemuxer } ?? false }
 
-    /// Records a new seek. Returns the seek that it replaces.
+    /// Records a new seek. Returns the ID of the seek that it replaces, if any.
     mutating func sent(_ id: UInt64) -> UInt64? {
         defer { current = (id, .sent) }
         return current?.id
     }
 
-    /// Records that libmpv has queued a seek. Returns whether it is the current one.
+    /// Records that libmpv has queued a seek. Returns whether this is the current seek.
     mutating func noted(_ id: UInt64) -> Bool {
         guard current?.id == id else { return false }
         current?.stage = .noted
         return true
     }
 
-    /// Records that libmpv rejected a seek, and ends it if it is the current one. Returns whether it was the current
-    /// one.
+    /// Records that libmpv rejected a seek, and ends the seek if it is the current one. Returns whether it was the
+    /// current seek.
     mutating func refused(_ id: UInt64) -> Bool {
         guard current?.id == id else { return false }
         current = nil
@@ -216,14 +219,14 @@ struct SeekTracker: Sendable, Equatable {
         if current?.stage == .noted { current?.stage = .atDemuxer }
     }
 
-    /// Records that playback continues. Returns the finished seek.
+    /// Records that playback continues. Returns the ID of the seek that has finished, if any.
     mutating func restarted() -> UInt64? {
         guard let id = current?.id, current?.stage == .atDemuxer else { return nil }
         current = nil
         return id
     }
 
-    /// Cancels the current seek. Returns the cancelled seek.
+    /// Cancels the current seek, if any, and returns its ID.
     mutating func cancel() -> UInt64? {
         defer { current = nil }
         return current?.id

@@ -2,20 +2,20 @@ import CMPV
 
 /// A libmpv client handle, with the operations that playback needs: options, asynchronous commands, and events.
 ///
-/// Copies refer to the same handle. libmpv allows concurrent calls from several threads. There are two exceptions: only
-/// one thread may call ``nextEvent(timeout:)``, and no calls may follow ``destroy()``. ``ItemPlayback`` ensures both.
+/// Copies refer to the same handle. libmpv allows concurrent calls from several threads. However, only one thread may
+/// call ``nextEvent(timeout:)``, and no calls may follow ``destroy()``. ``ItemPlayback`` ensures this.
 ///
 /// `@unchecked`: the pointer refers to an object that libmpv guards.
 struct MPVHandle: @unchecked Sendable {
     private let pointer: OpaquePointer
 
-    /// The reason why no handle could be created.
+    /// The reason why a handle could not be created.
     static var failure: String { cmpv_loading_error().map { String(cString: $0) } ?? "libmpv could not be started" }
 
     /// Creates and starts a handle.
     ///
-    /// The result is `nil` if libmpv cannot be loaded, runs out of memory, or rejects the number format of the
-    /// process's locale. Options that the installed libmpv does not support are ignored.
+    /// The result is `nil` if libmpv cannot be loaded or initialized, runs out of memory, or rejects the number format
+    /// of the process's locale. Options that the installed libmpv does not support are ignored.
     init?(options: [(name: String, value: String)]) {
         guard let pointer = cmpv_create() else { return nil }
         for option in options { cmpv_set_option_string(pointer, option.name, option.value) }
@@ -26,7 +26,8 @@ struct MPVHandle: @unchecked Sendable {
         self.pointer = pointer
     }
 
-    /// Makes libmpv read `scheme://…` URLs from a stream. The caller must retain the reader until after ``destroy()``.
+    /// Makes libmpv read `scheme://…` URLs from a stream. The caller must retain the reader until ``destroy()`` has
+    /// returned.
     func addStream(scheme: String, _ reader: StreamReader) {
         cmpv_stream_cb_add_ro(pointer, scheme, Unmanaged.passUnretained(reader).toOpaque(), openMediaStream)
     }
@@ -36,14 +37,14 @@ struct MPVHandle: @unchecked Sendable {
         for name in names { cmpv_observe_property(pointer, 0, name, formatOfProperty(name)) }
     }
 
-    /// Sends a command. Its reply event contains the ID.
+    /// Sends a command without waiting. The event with the reply contains the ID.
     func command(_ words: [String], id: UInt64) {
         withArguments(words) { arguments in
             _ = cmpv_command_async(pointer, id, arguments)
         }
     }
 
-    /// Sets a property without waiting. Returns whether an event will follow.
+    /// Sets a property without waiting. Returns whether an event will acknowledge the change.
     func set(_ name: String, _ value: String) -> Bool {
         value.withCString { text in
             var text: UnsafePointer<CChar>? = text
@@ -56,26 +57,26 @@ struct MPVHandle: @unchecked Sendable {
         MPVEvent(cmpv_wait_event(pointer, timeout))
     }
 
-    /// Reads a Boolean property. Returns `nil` if it has no value.
+    /// Returns the value of a Boolean property, or `nil` if it is not available.
     func flag(_ name: String) -> Bool? {
         var value: Int32 = 0
         return cmpv_get_property(pointer, name, MPV_FORMAT_FLAG, &value) >= 0 ? value == 1 : nil
     }
 
-    /// Reads a numeric property. Returns `nil` if it has no value.
+    /// Returns the value of a numeric property, or `nil` if it is not available.
     func number(_ name: String) -> Double? {
         var value = 0.0
         return cmpv_get_property(pointer, name, MPV_FORMAT_DOUBLE, &value) >= 0 ? value : nil
     }
 
-    /// Reads a property as text. Returns `nil` if it has no value.
+    /// Returns the value of a property as text, or `nil` if it is not available.
     func text(_ name: String) -> String? {
         guard let text = cmpv_get_property_string(pointer, name) else { return nil }
         defer { cmpv_free(text) }
         return String(cString: text)
     }
 
-    /// Ends a wait for events.
+    /// Ends a call to ``nextEvent(timeout:)`` that is waiting.
     func wakeUp() { cmpv_wakeup(pointer) }
 
     /// Ends the player and waits for its threads.
@@ -119,8 +120,8 @@ extension MPVHandle {
                 framesPerSecond: Float(number(entry + "demux-fps") ?? 0),
                 languageCode: text(entry + "lang"), isEnabled: flag(entry + "default") ?? true)
         }
-        // libmpv reports only the bit rates of audio. If the bit rate of only one track is unknown, the remaining bit
-        // rate of the file is assigned to that track.
+        // libmpv reports bit rates only for audio. If the bit rate of only one track is unknown, the remaining bit rate
+        // of the file is assigned to that track.
         let unknown = tracks.indices.filter { tracks[$0].mediaType != .subtitle && tracks[$0].bitsPerSecond == 0 }
         if unknown.count == 1, let index = unknown.first, let bytes = number("file-size"),
             let seconds = number("duration"),
@@ -146,7 +147,7 @@ enum MPVEvent: Sendable, Equatable {
     case none
     case shutDown
     case fileLoaded
-    /// The file was closed, at its end or with libmpv's error code and message.
+    /// The file was closed. The error is 0 at the end of the file; otherwise, it is libmpv's error code.
     case fileEnded(error: Int32, message: String?)
     case seek
     case playbackRestart

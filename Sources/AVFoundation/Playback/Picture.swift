@@ -26,7 +26,7 @@ struct Picture: Sendable, Equatable {
         self.data = data
     }
 
-    /// Copies the result of libmpv's `screenshot-raw`.
+    /// Creates an image from the result of libmpv's `screenshot-raw` command, which is copied.
     init?(_ result: mpv_node) {
         guard result.format == MPV_FORMAT_NODE_MAP, let list = result.u.list?.pointee else { return nil }
         var numbers: [String: Int] = [:]
@@ -53,11 +53,11 @@ struct Picture: Sendable, Equatable {
 
 /// The image that a paused player shows, and its position.
 struct Snapshot: Sendable, Equatable {
-    /// The image, or `nil` if none could be decoded yet. At the end, it is the image from before the last seek.
+    /// The image, or `nil` if no image could be decoded yet. At the end, it is the image from before the last seek.
     var picture: Picture?
     /// The start of the image in seconds of media time, or `nil` if it is unknown.
     var seconds: Double?
-    /// Whether the last seek found no further image.
+    /// Whether the last seek reached the end without finding an image.
     var isAtEnd: Bool
     /// The average duration of an image in seconds, or `nil` if the container does not provide it.
     var pictureDuration: Double?

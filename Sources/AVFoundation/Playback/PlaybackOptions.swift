@@ -3,7 +3,7 @@ import Foundation
 /// The options for playing an item, and the libmpv options for headless mode and rate.
 struct PlaybackOptions: Sendable, Equatable {
     var headless: AVPlayer.HeadlessMode?
-    /// The outputs of the machine. They are used unless playback is headless.
+    /// The outputs of the machine, which are used unless playback is headless.
     var outputs = MachineOutputs()
     var isCustomStream: Bool
     /// Whether libmpv opens a local file.
@@ -11,9 +11,9 @@ struct PlaybackOptions: Sendable, Equatable {
     var userAgent: String?
     /// Whether the media is opened only to find its tracks.
     var findsTracks = false
-    /// The options for opening media for still images, or `nil` for playback.
+    /// The options for generating still images, or `nil` for playback.
     var pictures: Pictures?
-    /// Whether a seek reads up to the target instead of estimating its position, for formats without an index.
+    /// Whether a seek in a format without an index reads up to the target, instead of estimating the target's position.
     var isPrecise = false
     /// The number of seconds that the demuxer reads ahead. 0 means the default.
     var forwardBufferDuration: Double = 0
@@ -26,8 +26,8 @@ struct PlaybackOptions: Sendable, Equatable {
     /// The options to set before the handle starts, in order.
     ///
     /// The demuxer reads only a few seconds ahead, so that the loading requests resemble those of a streaming player.
-    /// The cache of libmpv is disabled for custom URLs, because the stream buffers the read-ahead. For `http(s)`, the
-    /// cache is limited to 16 MiB.
+    /// The cache of libmpv is disabled for custom URLs, because the stream buffers the bytes that are read ahead. For
+    /// `http(s)`, the cache is limited to 16 MiB.
     var initial: [(name: String, value: String)] {
         var options: [(name: String, value: String)] = [
             // The timeout is disabled, because a server may have to wait for its origin.
@@ -42,8 +42,8 @@ struct PlaybackOptions: Sendable, Equatable {
         ]
         options += MediaFormats.options(
             mayReachNetwork: !isCustomStream && !isFile,
-            // As with Apple's player, a seek in an MP3 goes to the estimated position. Otherwise, libmpv reads all
-            // bytes in between.
+            // As with Apple's player, a seek in an MP3 file goes to the estimated position. Otherwise, libmpv would
+            // read all bytes up to the target.
             demuxer: isPrecise ? [] : ["fflags=+fastseek"])
         if let pictures {
             options += [("aid", "no"), ("sid", "no"), ("osd-level", "0")]
@@ -79,8 +79,8 @@ struct PlaybackOptions: Sendable, Equatable {
     }
 }
 
-/// The outputs of a machine: screen and sound. If the outputs were not checked in advance, libmpv would search for
-/// devices and log failures.
+/// The outputs of a machine: screen and sound. They are determined in advance, because libmpv would otherwise search
+/// for devices and log failures.
 struct MachineOutputs: Sendable, Equatable {
     var hasScreen = true
     var hasSound = true
@@ -89,7 +89,8 @@ struct MachineOutputs: Sendable, Equatable {
 
     /// Determines the outputs from environment variables and files.
     ///
-    /// A screen needs an X11 or Wayland session. Sound needs a PulseAudio or PipeWire server, or a sound card.
+    /// Output to a screen requires an X11 or Wayland session. Sound requires a PulseAudio or PipeWire server, or a
+    /// sound card.
     init(environment: [String: String], fileExists: (String) -> Bool) {
         func isSet(_ name: String) -> Bool { environment[name].map { !$0.isEmpty } ?? false }
         hasScreen = isSet("DISPLAY") || isSet("WAYLAND_DISPLAY")
@@ -106,9 +107,9 @@ struct MachineOutputs: Sendable, Equatable {
 
 /// The formats that libmpv may detect, and the resources that it may open for them.
 ///
-/// libmpv detects playlists, edit lists and scripts of many kinds, and then opens the files or URLs in them. Media from
-/// an unknown source could exploit that. Here, libmpv detects only media containers, and libavformat does not open
-/// further files. HLS is allowed only over HTTP, and only with HTTP references.
+/// By default, libmpv detects playlists, edit lists and scripts of many kinds, and opens the files or URLs that they
+/// contain. Media from an unknown source could exploit this. With these options, libmpv detects only media containers,
+/// and libavformat does not open further files. HLS is allowed only over HTTP, and may refer only to HTTP URLs.
 private enum MediaFormats {
     /// libavformat's demuxers that read only one file, without references.
     static let containers = [
@@ -116,17 +117,17 @@ private enum MediaFormats {
         "eac3", "au", "amr",
     ]
 
-    /// Returns the options.
+    /// Returns the options that restrict libmpv to these formats.
     ///
     /// - Parameters:
     ///   - mayReachNetwork: Whether libmpv itself loads an `http(s)` URL.
     ///   - demuxer: Additional options for libavformat's demuxers.
     static func options(mayReachNetwork: Bool, demuxer: [String]) -> [(name: String, value: String)] {
         let formats = containers + (mayReachNetwork ? ["hls"] : [])
-        // `data` does not open anything. An empty list would mean libavformat's default.
+        // `data` URLs do not open files or connections. An empty list would mean libavformat's default protocols.
         let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
-        // Otherwise, libavformat waits for the headers of the next segment before it reads an available one. It would
-        // also end a live stream without new segments after 3 to 100 reloads, depending on its version.
+        // Without these options, libavformat waits for the headers of the next segment before it reads an available
+        // one. It also ends a live stream without new segments after 3 to 100 reloads, depending on its version.
         let segments =
             mayReachNetwork ? ["http_multiple=0", "max_reload=\(Int32.max)", "m3u8_hold_counters=\(Int32.max)"] : []
         let lists = [
@@ -136,7 +137,7 @@ private enum MediaFormats {
         return [
             // libmpv's own demuxers are not used. They read playlists, edit lists, cue sheets, archives and Matroska.
             ("demuxer", "lavf"), ("demuxer-lavf-o", (demuxer + segments + lists).joined(separator: ",")),
-            // HLS segments are also references.
+            // The segments of an HLS stream are also references.
             ("access-references", mayReachNetwork ? "yes" : "no"), ("ordered-chapters", "no"),
             ("load-unsafe-playlists", "no"), ("autoload-files", "no"), ("cover-art-auto", "no"),
         ]

@@ -1,8 +1,8 @@
 import Foundation
 import Synchronization
 
-/// The state of an item, such as its status, duration and position. It may be read from any thread, and is written by
-/// the playback's thread.
+/// The state of an item, such as its status, duration and position. It may be used from any thread, and is written
+/// mainly by the playback's thread.
 final class PlayerItemState: Sendable {
     private struct Values {
         var status = AVPlayerItem.Status.unknown
@@ -18,8 +18,8 @@ final class PlayerItemState: Sendable {
         var usesNetworkWhilePaused = false
     }
 
-    /// The libmpv handles that play the item. There is usually at most one, but briefly two when the item moves to
-    /// another player.
+    /// The counter of the libmpv handles that play the item. There is usually at most one, but briefly there may be two
+    /// when the item moves to another player.
     let playbacks = OpenHandleCounter()
     private let values = Mutex(Values())
 
@@ -65,7 +65,7 @@ final class PlayerItemState: Sendable {
         values.withLock { $0.duration = duration }
     }
 
-    /// Marks the item as ready. Returns `false` if it has failed, which is final.
+    /// Marks the item as ready. Returns `false` if the item was already ready or has failed.
     func becameReady() -> Bool {
         values.withLock { values in
             guard values.status == .unknown else { return false }
@@ -74,7 +74,7 @@ final class PlayerItemState: Sendable {
         }
     }
 
-    /// Marks the item as failed. Returns `false` if it had already failed.
+    /// Marks the item as failed. Returns `false` if the item had already failed.
     func failed(_ error: any Error) -> Bool {
         values.withLock { values in
             guard values.status != .failed else { return false }
@@ -85,7 +85,7 @@ final class PlayerItemState: Sendable {
     }
 }
 
-/// The number of libmpv handles that play an item, so that a test can check that all are closed.
+/// A counter of the libmpv handles that play an item, so that a test can wait until all of them are closed.
 final class OpenHandleCounter: Sendable {
     private struct State {
         var count = 0

@@ -1,26 +1,28 @@
 import Foundation
 
-/// A pattern of requests that is difficult to serve. It combines all behaviors that Apple's documentation allows and
-/// that video players show.
+/// A pattern of requests that is difficult to serve. It combines behaviors that Apple's documentation allows and that
+/// video players show.
 ///
 /// Several requests are open at different offsets. Bounded requests cover the current read, the next read and the tail.
-/// One request starts further ahead and extends to the end. Each seek requests the information again. A useless request
-/// is cancelled several megabytes later, or never. Without byte ranges, there is only one request.
+/// One request starts further ahead and extends to the end. After each seek, the information is requested again. A
+/// request that is no longer useful is cancelled several megabytes later, or never. If byte ranges are not supported,
+/// there is only one request.
 struct ConcurrentPattern: RequestPattern {
     /// One request and its received bytes.
     private struct Stretch {
         let token: Int
-        /// The end, or `nil` for the end of a resource with unknown length.
+        /// The end of the request, or `nil` if the request extends to the end of a resource of unknown length.
         let end: Int64?
         let isTail: Bool
         let isToEnd: Bool
         var buffer = StreamBuffer()
         var isOpen = true
         var hasFetched = false
-        /// The total number of received bytes, over all requests, at which to cancel this request.
+        /// The total number of bytes received by all requests at which to cancel this request.
         var cancelAt: Int64?
 
-        /// Returns whether the request contains the byte, or will receive it soon.
+        /// Returns whether the request has received the byte at the offset, or will receive it within the next `reach`
+        /// bytes.
         func receives(_ offset: Int64, within reach: Int64) -> Bool {
             if buffer.contains(offset) { return true }
             guard isOpen, offset >= buffer.end, offset - buffer.end <= reach else { return false }
@@ -40,8 +42,7 @@ struct ConcurrentPattern: RequestPattern {
     private var receivedInAll: Int64 = 0
     private var hasRequestedNearby = false
     private var wantsPrebuffer = false
-    /// Whether the delegate has delivered the two bytes of the probe. After this, the simulated player may wait
-    /// forever.
+    /// Whether the player waits forever, because the delegate has delivered the two bytes of the probe.
     private var isChoked = false
     private var isReaderWaiting = false
     private var isReadInterrupted = false
@@ -151,7 +152,7 @@ struct ConcurrentPattern: RequestPattern {
         let stretch = stretches[index]
         let isShort = stretch.end.map { stretch.buffer.end < $0 } ?? true
         guard isShort, stretch.cancelAt == nil else { return wake() }
-        // If a repeated request receives no bytes, the resource has ended.
+        // If a repeated request ends without bytes, the resource has ended.
         if policy.shortFinish == .endsResource || !stretch.hasFetched || endOfResource == nil {
             endOfResource = stretch.buffer.end
         }
@@ -189,7 +190,7 @@ struct ConcurrentPattern: RequestPattern {
         return actions
     }
 
-    /// Requests the first missing range slightly ahead of the position.
+    /// Requests the next range if it starts only slightly ahead of the position.
     private mutating func readAhead() -> [Action] {
         guard isSeekable, let length = endOfResource else { return [] }
         var next = position
@@ -212,7 +213,7 @@ struct ConcurrentPattern: RequestPattern {
         return actions
     }
 
-    /// Releases bytes before the position, and finished requests for distant ranges.
+    /// Releases bytes well before the position, and removes finished requests for distant ranges.
     private mutating func releaseBytes() {
         let behind = position - policy.keepBehind
         for index in stretches.indices where !stretches[index].isTail && stretches[index].buffer.start <= position {

@@ -1,12 +1,12 @@
 import Foundation
 
-/// The pattern of AVPlayer's requests, as observed from outside:
+/// The pattern of `AVPlayer`'s requests, as observed from outside:
 ///
 /// 1. The player requests the information, with a probe of two unused bytes.
 /// 2. It requests all bytes from the position to the end.
-/// 3. It cancels the request once enough bytes are buffered. When the buffer is nearly empty, it sends a new request
-///    from the buffer's end.
-/// 4. After a seek beyond the buffer, it cancels the request and sends a new one from the target.
+/// 3. It cancels the request once enough bytes are buffered. When the buffer is nearly empty, it sends a new request,
+///    which starts at the buffer's end.
+/// 4. After a seek out of the buffer, it cancels the request and sends a new one, which starts at the target.
 struct LoadingPattern: RequestPattern {
     private enum Information: Equatable {
         case unasked
@@ -19,8 +19,8 @@ struct LoadingPattern: RequestPattern {
         var next: Int64
         /// The end of a bounded request, or `nil` for the end of the resource.
         var end: Int64?
-        /// Whether the request is cancelled. The delegate may not have been notified yet, so its bytes are still
-        /// accepted.
+        /// Whether the request is cancelled. The delegate may not have been notified yet, so bytes from the delegate
+        /// are still accepted.
         var isCancelled = false
         var hasFetched = false
     }
@@ -147,7 +147,8 @@ struct LoadingPattern: RequestPattern {
         current.next += Int64(data.count)
         current.hasFetched = true
         request = current
-        // Without ranges, a stream is read from its start again, and bytes before the position are skipped.
+        // If ranges are not supported, a stream is read from its start again, and bytes before the position are
+        // skipped.
         if !isSeekable, position > buffer.end { buffer.reset(at: buffer.end) }
         if isSeekable, ahead >= policy.cancelAbove, !current.isCancelled, isOpen {
             request?.isCancelled = true
@@ -167,8 +168,7 @@ struct LoadingPattern: RequestPattern {
         }
         guard let current = request, current.token == token else { return [] }
         request = nil
-        // Unless it was cancelled, a request that ends early, or without a known end, indicates the end of the
-        // resource.
+        // If a request that was not cancelled ends early, or without a known end, the resource ends there.
         let isShort = current.end.map { current.next < $0 } ?? true
         let mayAskAgain = policy.shortFinish == .asksAgain && endOfResource != nil && current.hasFetched
         if isShort, !current.isCancelled, !mayAskAgain { endOfResource = current.next }
@@ -192,7 +192,7 @@ struct LoadingPattern: RequestPattern {
     private mutating func topUp(_ actions: inout [Action]) {
         guard isSeekable, !hasLiveRequest, !hasFailed, ahead < policy.requestBelow else { return }
         if let endOfResource, buffer.end >= endOfResource { return }
-        // The demuxer is not necessarily at the end of the buffer yet, but it will get there.
+        // The demuxer may not have reached the end of the buffer yet, but the next bytes will be needed soon.
         ask(at: buffer.end, length: nil, &actions)
     }
 

@@ -2,10 +2,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The bytes of one player item, with blocking reads by the demuxer on one side and loading requests on the other.
+/// The bytes of one player item, which connects blocking reads by the demuxer with loading requests to the delegate.
 ///
 /// A ``RequestPattern`` makes the decisions. Reads run on libmpv's threads, one at a time. Bytes are received on the
-/// delegate's queue. Seeks and closing may be called from any thread.
+/// delegate's thread. The methods that seek and close may be called from any thread.
 final class MediaStream: Sendable {
     /// The error that ended the stream, if any.
     var failure: (any Error)? { state.withLock { $0.failure } }
@@ -53,7 +53,8 @@ final class MediaStream: Sendable {
     func open(for reader: StreamReader) -> Bool {
         perform(
             state.withLock { state -> [Step] in
-                // This is checked while the lock that closing acquires is held, so that a close cannot be missed.
+                // The check is made while the lock is held that `close` also acquires, so that a call to `close` cannot
+                // be missed.
                 guard !reader.isClosed else { return [] }
                 state.reader = reader
                 let actions = state.pattern.open()
@@ -79,7 +80,8 @@ final class MediaStream: Sendable {
     /// Records that the player is about to send a seek to libmpv.
     func expectSeek() { state.withLock { $0.pattern.expectSeek() } }
 
-    /// Ends a read of bytes that the player no longer needs because of a seek. Returns `true` if there was such a read.
+    /// Ends a read that is waiting for bytes that the player no longer needs because of a seek. Returns `true` if there
+    /// was such a read.
     func interrupt() -> Bool {
         let (isReleased, steps) = state.withLock { state in
             let (isReleased, actions) = state.pattern.interrupt()
@@ -107,8 +109,8 @@ final class MediaStream: Sendable {
     /// Loads the start of the resource before the first read.
     func prebuffer() { feed { $0.prebuffer() } }
 
-    /// Abandons the open requests, unless another reader now uses the stream. Their later bytes are discarded. The
-    /// requests are cancelled only if `cancelling` is `true`.
+    /// Abandons the open requests, unless another reader now uses the stream. Bytes that are delivered later are
+    /// discarded. The requests are cancelled only if `cancelling` is `true`.
     func close(_ reader: StreamReader, cancelling: Bool) {
         let (records, steps) = state.withLock { state -> ([LoadingRequestRecord], [Step]) in
             guard state.reader == nil || state.reader === reader else { return ([], []) }
@@ -196,7 +198,7 @@ final class MediaStream: Sendable {
         }
     }
 
-    /// Fails a request that receives no bytes before the timeout, as a player does.
+    /// Fails the request if it does not receive bytes before the timeout, as a player does.
     private func watch(_ record: LoadingRequestRecord, token: Int, delivered: Int64, timeout: Double) {
         DispatchQueue.global().asyncAfter(deadline: .now() + timeout) { [weak self, weak record] in
             guard let self, let record, record.phase == .made || record.phase == .open else { return }

@@ -21,30 +21,31 @@ protocol RequestPattern: Sendable {
 
     /// Prepares for a demuxer that opens the stream.
     mutating func open() -> [Action]
-    /// Returns `.bytes` with empty data if the information is available. Otherwise, returns `.wait` or `.failed`.
+    /// Returns `.bytes` with empty data if the stream is open and the information is available; otherwise, `.wait` or
+    /// `.failed`.
     mutating func opening() -> ReadResult
-    /// Handles the closing of the demuxer, which no longer needs bytes. As with Apple's player, requests are not
+    /// Closes the stream, because the demuxer no longer needs bytes. As with Apple's player, requests are not
     /// cancelled.
     mutating func close() -> [Action]
     /// Loads the start of the resource before the first read.
     mutating func prebuffer() -> [Action]
-    /// Sets the bit rate of the media.
+    /// Sets the bit rate of the media, and the number of seconds that the app prefers to read ahead, if any.
     mutating func learned(bytesPerSecond: Double, secondsAhead: Double?)
-    /// Handles a seek of the demuxer.
+    /// Handles a seek by the demuxer.
     mutating func seek(to offset: Int64)
     /// Handles a read of up to `limit` bytes at the demuxer's position.
     mutating func read(limit: Int) -> (ReadResult, [Action])
     /// Records that the player is about to seek.
     mutating func expectSeek()
-    /// Ends a waiting read, unless the seek has reached the stream and the read is for the seek's target. Returns
-    /// `true` if a read was ended.
+    /// Ends a waiting read, unless the seek has already reached the stream, so that the read is for the seek's target.
+    /// Returns `true` if a read was ended.
     mutating func interrupt() -> (Bool, [Action])
     mutating func received(_ data: Data, token: Int) -> [Action]
     mutating func finished(token: Int, information: ContentInformation?) -> [Action]
     mutating func failed(token: Int) -> [Action]
 }
 
-/// An action for ``MediaStream``.
+/// An action for ``MediaStream`` to perform.
 enum LoadingAction: Sendable, Equatable {
     case requestInformation(token: Int)
     case askData(token: Int, offset: Int64, length: Int64?, toEnd: Bool)
@@ -58,14 +59,14 @@ enum LoadingReadResult: Sendable, Equatable {
     /// No bytes are available yet. Read again after a ``LoadingAction/wakeReader``.
     case wait
     case endOfResource
-    /// A seek is in progress, so the bytes are not needed.
+    /// A seek is in progress, so the bytes are no longer needed.
     case interrupted
     case failed
 }
 
 /// The bytes that a delegate has delivered and the player has not used yet. They form one range of the resource.
 ///
-/// It retains the pieces as delivered, without copying them. Ranges are half-open ranges of byte offsets in the
+/// The buffer retains the pieces as delivered, without copying them. Ranges are half-open ranges of byte offsets in the
 /// resource.
 struct StreamBuffer: Sendable {
     private(set) var start: Int64 = 0

@@ -4,7 +4,8 @@ import Synchronization
 
 /// The reading side of a ``MediaStream`` for one playback.
 ///
-/// An item that is played again gets a new reader. Threads of the previous playback may still use the previous one.
+/// An item that is played again gets a new reader. Threads from the previous playback may still use the previous
+/// reader.
 final class StreamReader: Sendable {
     let stream: MediaStream
     private let arrival = DispatchSemaphore(value: 0)
@@ -17,22 +18,22 @@ final class StreamReader: Sendable {
 
     // MARK: The demuxer's side
 
-    /// Opens the stream at byte 0, and waits for the delegate's information. Returns `false` if this fails or the
-    /// reader is closed.
+    /// Opens the stream at byte 0, and waits for the delegate's information. Returns `false` if loading the information
+    /// fails or the reader is closed.
     func open() -> Bool { stream.open(for: self) }
 
-    /// Reads at the position, and waits until bytes are available.
+    /// Waits until bytes are available at the position, and reads them.
     ///
-    /// - Returns: The number of bytes, or `nil` on failure. It is 0 at the end of the resource, or if a seek ended the
-    ///   read.
+    /// - Returns: The number of bytes, or `nil` on failure. The number is 0 at the end of the resource, or if a seek
+    ///   ended the read.
     func read(into target: UnsafeMutableRawBufferPointer) -> Int? { stream.read(for: self, into: target) }
 
     func seek(to offset: Int64) { stream.seek(to: offset, for: self) }
 
     // MARK: The player's side
 
-    /// Makes all reads fail, including later ones, and discards later bytes. Open requests are cancelled only if
-    /// `cancelling` is `true`.
+    /// Makes all current and future reads fail, and discards bytes that are delivered later. Open requests are
+    /// cancelled only if `cancelling` is `true`.
     func close(cancelling: Bool) {
         closed.store(true, ordering: .sequentiallyConsistent)
         stream.close(self, cancelling: cancelling)
@@ -51,8 +52,8 @@ final class StreamReader: Sendable {
 // The functions that libmpv calls to read a custom URL. They run on libmpv's own threads (`mpv/opener`, `mpv/demux`).
 // Therefore, they are plain functions: an actor-isolated closure would crash there.
 
-/// Opens a stream, as the `mpv_stream_cb_open_ro_fn` of libmpv. `userData` is an unretained ``StreamReader``, which the
-/// playback retains until its handle is destroyed.
+/// Opens a stream. The function has the type `mpv_stream_cb_open_ro_fn` of libmpv. `userData` is an unretained
+/// ``StreamReader``, which the playback retains until its handle is destroyed.
 func openMediaStream(
     _ userData: UnsafeMutableRawPointer?, _ url: UnsafeMutablePointer<CChar>?,
     _ info: UnsafeMutablePointer<mpv_stream_cb_info>?

@@ -1,10 +1,10 @@
 extension AVPlayerItem {
-    /// Waits until no libmpv handle plays the item. Returns immediately if none does. Linux only, for tests.
+    /// Waits until no libmpv handle is open for the item. Linux only, for tests.
     nonisolated package func waitUntilReleased() async {
         await state.playbacks.waitUntilNone()
     }
 
-    /// The number of libmpv handles that play the item: 0 or 1. Linux only, for tests.
+    /// The number of open libmpv handles for the item, usually 0 or 1. Linux only, for tests.
     nonisolated package var openPlaybacks: Int { state.playbacks.count }
 }
 
@@ -16,8 +16,8 @@ extension AVAssetResourceLoader {
         set { core.policy.requestsBeforeCancelling = newValue }
     }
 
-    /// Sets the numbers of buffered bytes ahead of the position at which a player's stream cancels its request, and
-    /// below which it sends another. The setting applies to later items. Linux only, for tests.
+    /// Sets the amounts of buffered bytes ahead of the position: a player cancels its request at `cancelAbove`, and
+    /// sends another one below `requestBelow`. The settings apply to later items. Linux only, for tests.
     package func setReadAhead(cancelAbove: Int64, requestBelow: Int64) {
         core.policy.cancelAbove = cancelAbove
         core.policy.requestBelow = requestBelow
@@ -29,12 +29,12 @@ extension AVAssetResourceLoader {
     package enum PlayerPattern: String, Sendable, CaseIterable {
         /// One request at a time, which is cancelled in time, as AVPlayer does for audio.
         case friendly
-        /// Concurrent requests, late cancellations, timeouts, and no stall notification: the most inconvenient behavior
+        /// Concurrent requests, late cancellations, timeouts, and no stall notifications: the least convenient behavior
         /// that the documentation allows.
         case hostile
     }
 
-    /// The request pattern. Setting it resets the following settings to the values of the pattern.
+    /// The request pattern. Setting it resets the settings below to the pattern's values.
     package var playerPattern: PlayerPattern {
         get { core.policy.isConcurrent ? .hostile : .friendly }
         set { core.policy = newValue == .hostile ? .hostile : LoadingPolicy() }
@@ -46,8 +46,8 @@ extension AVAssetResourceLoader {
         set { core.policy.requestTimeout = newValue }
     }
 
-    /// Whether the missing bytes are requested again after a request that ended early. According to the documentation,
-    /// the resource would end there.
+    /// Whether the player requests missing bytes again after a request that ended early. According to the
+    /// documentation, the resource would end where the request ended.
     package var asksAgainAfterShortFinish: Bool {
         get { core.policy.shortFinish == .asksAgain }
         set { core.policy.shortFinish = newValue ? .asksAgain : .endsResource }
@@ -70,7 +70,7 @@ extension AVAssetImageGenerator {
         set { timeLimit = newValue }
     }
 
-    /// Generates an image like `copyCGImage(at:actualTime:)`, which cannot be called without a warning. Linux only, for
+    /// Generates an image like `copyCGImage(at:actualTime:)`, but without the deprecation warning. Linux only, for
     /// tests.
     package func blockingImage(
         at requestedTime: CMTime, actualTime: UnsafeMutablePointer<CMTime>?

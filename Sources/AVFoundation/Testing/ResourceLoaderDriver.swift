@@ -3,8 +3,8 @@ import Synchronization
 
 /// A driver that sends requests to a resource loader's delegate in any order, without libmpv or a player.
 ///
-/// It exists on Linux only, for tests. Like a player's requests, its requests are sent on the delegate's queue and
-/// recorded in ``AVAssetResourceLoader/requestLog``.
+/// The driver exists on Linux only, for tests. Like a player's requests, its requests are passed to the delegate on the
+/// delegate's queue, and recorded in ``AVAssetResourceLoader/requestLog``.
 package final class ResourceLoaderDriver: Sendable {
     private let core: ResourceLoaderCore
     private let url: URL
@@ -29,8 +29,8 @@ package final class ResourceLoaderDriver: Sendable {
 
     /// Requests a range of bytes, or everything to the end if `length` is `nil`.
     ///
-    /// - Parameter knownLength: The length of the resource, which determines `requestedLength` if `length` is `nil`.
-    ///   Without it, `requestedLength` is `Int.max`.
+    /// - Parameter knownLength: The length of the resource, which determines `requestedLength` if `length` is `nil`. If
+    ///   both are `nil`, `requestedLength` is `Int.max`.
     package func requestData(offset: Int64, length: Int64? = nil, knownLength: Int64? = nil) -> Request {
         Request(
             core: core, url: url, kind: .data, offset: offset,
@@ -57,11 +57,11 @@ package final class ResourceLoaderDriver: Sendable {
 
         /// The end of a request.
         package enum Outcome: Sendable {
-            /// Finished, with the resource's information if it was requested.
+            /// The delegate finished the request, and provided the resource's information if it was requested.
             case finished(contentType: String?, contentLength: Int64?, isByteRangeAccessSupported: Bool)
-            /// Failed with the delegate's error, or because no delegate accepted the request.
+            /// The request failed with the delegate's error, or because no delegate accepted the request.
             case failed(any Error)
-            /// Cancelled by ``ResourceLoaderDriver/Request/cancel()``.
+            /// ``ResourceLoaderDriver/Request/cancel()`` cancelled the request.
             case cancelled
         }
 
@@ -122,7 +122,7 @@ package final class ResourceLoaderDriver: Sendable {
         /// The bytes delivered so far.
         package var data: Data { box.state.withLock { $0.data } }
 
-        /// Cancels the request like a player, on the delegate's queue: `isCancelled` first, then `didCancel`.
+        /// Cancels the request on the delegate's queue, like a player: sets `isCancelled`, and then calls `didCancel`.
         ///
         /// This method returns immediately. The outcome is `.cancelled` unless the request has already ended.
         package func cancel() {
@@ -142,7 +142,7 @@ package final class ResourceLoaderDriver: Sendable {
             }
         }
 
-        /// Waits for the end of the request.
+        /// Waits for the end of the request, and returns its outcome.
         package func outcome() async -> Outcome {
             await withCheckedContinuation { continuation in
                 let outcome = box.state.withLock { state -> Outcome? in

@@ -1,8 +1,9 @@
-// The types of libmpv's client API and stream callbacks (Debian: libmpv-dev), and the functions that are used.
+// The types of libmpv's client API and stream callbacks (Debian: libmpv-dev), and the functions that this package uses.
 //
-// The library is loaded by the first call to `cmpv_create`, and not when the program starts. It depends on about two
-// hundred other libraries, and a program that only fetches media does not need them. The functions are those of libmpv
-// (mpv/client.h, mpv/stream_cb.h). Call functions that take a handle only with a handle from `cmpv_create`.
+// The first call to `cmpv_create` loads the library, which is not loaded when the program starts. The library depends
+// on about two hundred other libraries, which a program that only fetches media does not need. The functions correspond
+// to those of libmpv (mpv/client.h, mpv/stream_cb.h). Pass only handles from `cmpv_create` to functions that take a
+// handle.
 #ifndef CMPV_H
 #define CMPV_H
 
@@ -12,8 +13,8 @@
 
 /// Creates a handle like `mpv_create`. The result is also null if libmpv can't be loaded.
 mpv_handle *_Nullable cmpv_create(void);
-/// Returns the dynamic linker's message if libmpv could not be loaded. The result is null if it was loaded, or if no
-/// attempt was made yet.
+/// Returns the dynamic linker's message if libmpv could not be loaded. The result is null if the library was loaded, or
+/// if no attempt was made yet.
 const char *_Nullable cmpv_loading_error(void);
 
 int cmpv_initialize(mpv_handle *_Nonnull handle);
