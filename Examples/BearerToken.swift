@@ -1,8 +1,8 @@
 import HTTPTypes
 import SpoolAVFoundation
 
-/// Returns media that needs a bearer token. The token is requested before its first use, and again after it has expired
-/// or was rejected.
+/// Returns media that requires a bearer token. The token is requested before its first use, and again after it expires
+/// or is rejected.
 func source(
     of url: URL, token: @escaping @Sendable () async throws -> (text: String, expiration: Date)
 ) -> MediaSource {

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Returns an encrypted cache. Media that is stored without a key is encrypted first.
+/// Returns an encrypted cache. Media that was stored without a key is encrypted first.
 func encryptedCache(in directory: URL, key: EncryptionKey) async throws -> MediaCache {
     do {
         _ = try await MediaCache.inspect(directory)

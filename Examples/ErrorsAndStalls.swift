@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Shows users why media does not play, or is not cached.
+/// Shows users why media does not play or is not cached.
 nonisolated(nonsending) func report(of cache: MediaCache, show: (String) -> Void) async {
     for await event in cache.events() {
         switch event.kind {

@@ -9,7 +9,8 @@ nonisolated(nonsending) func keep(_ urls: [URL], in cache: MediaCache, show: (Do
     }
 }
 
-/// Resumes downloads at launch, and when the network is back. Returns items that need their URL or credentials again.
+/// Resumes downloads at launch, and when the network is back. Returns the items whose URL or credentials are needed
+/// again.
 func resumeDownloads(in cache: MediaCache) async throws -> [DownloadSet.Item] {
     try await cache.downloads.resume()
     return try await cache.downloads.sets().flatMap(\.missing).filter { $0.url == nil }

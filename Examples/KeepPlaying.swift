@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Returns a player for an album. It continues after stalls, failures and a temporary network loss.
+/// Returns a player for an album. Playback continues after stalls, failures and a temporary network loss.
 @MainActor
 func player(of album: [URL], in cache: MediaCache) -> CachingPlayer {
     let player = CachingPlayer(in: cache)

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolAVFoundation
 
-/// Returns a cache whose media is on a different volume than its catalog, such as a memory card.
+/// Returns a cache that stores its media on a different volume than its catalog, such as a memory card.
 func cache(withMediaOn card: URL, in directory: URL) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.byteStore = FileByteStore(directory: card.appending(path: "media"))

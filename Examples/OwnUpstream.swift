@@ -1,7 +1,7 @@
 import HTTPTypes
 import SpoolAVFoundation
 
-/// A transport for media that is not served over HTTP. It may send the whole resource in response to a range request.
+/// A transport for media that is not served over HTTP. It may respond to a range request with the whole resource.
 struct ArchiveUpstream: Upstream {
     let files: [String: Data]
 

@@ -2,7 +2,8 @@
 import SpoolAVFoundation
 import SpoolProxy
 
-/// Returns a player for HLS and other media. HLS needs the server in the app, and one server is sufficient.
+/// Returns a player for HLS and other media. HLS requires a server in the app. One server is sufficient for all
+/// players.
 @MainActor
 func player(for url: URL, in cache: MediaCache, by server: ProxyServer) -> CachingPlayer {
     let player = CachingPlayer(in: cache, server: server)
@@ -10,7 +11,7 @@ func player(for url: URL, in cache: MediaCache, by server: ProxyServer) -> Cachi
     return player
 }
 
-/// Returns the server, which starts at its first use. It removes variants above 4 Mbit/s from playlists.
+/// Returns the server, which starts when it is first used. It removes variants above 4 Mbit/s from playlists.
 func server(over cache: MediaCache) -> ProxyServer {
     ProxyServer.inApp(cache, maximumBitRate: 4_000_000)
 }

@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 
-/// Returns the app's cache for an app extension. It plays stored media, and fetches other media from the origin. It
-/// neither locks nor changes the directory.
+/// Returns the app's cache for use in an app extension. The extension plays stored media, fetches other media from the
+/// origin, and neither locks nor changes the directory.
 func cacheInExtension(group folder: URL) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.isReadOnly = true

@@ -1,6 +1,7 @@
 import SpoolAVFoundation
 
-/// Reads the first bytes of a file, then all bytes from offset 1024 in chunks. Stored bytes are not fetched again.
+/// Reads the first 16 bytes of a file, and then all bytes from offset 1024, in chunks. Stored bytes are not fetched
+/// again.
 func headAndRest(of url: URL, in cache: MediaCache) async throws -> (head: Data, rest: Int) {
     let media = cache.media(for: url)
     let head = try await media.data(in: 0..<16)
@@ -9,7 +10,7 @@ func headAndRest(of url: URL, in cache: MediaCache) async throws -> (head: Data,
     return (head, rest)
 }
 
-/// An input for a decoder that reads with a callback on its own thread and waits for the bytes.
+/// An input for a decoder that calls a function on its own thread to read bytes, and blocks until they are available.
 nonisolated final class DecoderInput: Sendable {
     private let reader: MediaReader
 

@@ -1,8 +1,8 @@
 import SpoolAVFoundation
 
-/// Pins one resource, removes another, and evicts others until the cache has this size.
+/// Pins one resource, removes another, and evicts further resources until the cache is no larger than `size`, in bytes.
 ///
-/// - Returns: The number of stored bytes.
+/// - Returns: The number of bytes that remain stored.
 func freeSpace(
     in cache: MediaCache, keeping favorite: URL, removing disliked: URL, to size: Int64
 ) async throws -> Int64 {

@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Returns a line for each stored resource, for example for a list of downloads.
+/// Returns one line of text for each stored resource, for example for a list of downloads.
 func lines(of cache: MediaCache) async throws -> [String] {
     try await cache.storedResources().map { stored in
         let size = stored.storedByteCount.formatted(.number)
@@ -8,7 +8,7 @@ func lines(of cache: MediaCache) async throws -> [String] {
     }
 }
 
-/// Shows the progress of a resource, now and after each change.
+/// Shows the stored fraction of a resource now and after each change, until the resource is complete.
 nonisolated(nonsending) func watch(_ media: MediaResource, show: (Double) -> Void) async {
     for await state in media.states {
         show(state.fractionCompleted ?? 0)

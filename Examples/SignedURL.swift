@@ -1,13 +1,13 @@
 import SpoolAVFoundation
 
-/// Returns a cache for signed URLs. Their tokens are ignored, so the rest of a URL identifies the media.
+/// Returns a cache for signed URLs. The tokens in a URL are ignored, so the rest of the URL identifies the media.
 func cacheForSignedURLs(in folder: URL) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.keyPolicy = .ignoring(queryItems: ["token", "expires"])
     return MediaCache(directory: folder, configuration: configuration)
 }
 
-/// Returns media with a custom key, which is independent of its current URL.
+/// Returns media with a custom key, which does not depend on the current URL.
 func source(ofTrack number: Int, at url: URL) -> MediaSource {
     MediaSource(url: url, key: CacheKey("track \(number)"))
 }

@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SpoolTesting
 
-/// Tests an app's own code with a fake origin and with a cache in memory.
+/// Tests an app's own code with a fake origin and an in-memory cache.
 nonisolated(nonsending) func playsOffline(_ play: (URL, MediaCache) async throws -> Void) async throws -> Bool {
     let origin = ScriptedUpstream(["/song.mp3": .pattern(300_000)])
     let cache = MediaCache.inMemory(upstream: origin)

@@ -15,12 +15,12 @@ private final class BackgroundDownloads {
         session = try BackgroundURLSession(identifier: "com.example.player.downloads")
     }
 
-    /// Call it at launch, and when the app becomes active.
+    /// Takes the downloads back from the session. Call this method at launch, and when the app becomes active.
     func appIsActive() async throws {
         try await cache.downloads.takeBack(from: session)
     }
 
-    /// Call it when the app enters the background.
+    /// Hands the downloads over to the session. Call this method when the app enters the background.
     func appIsInBackground() async throws {
         let handover = Task { try await cache.downloads.handOver(to: session) }
         let time = UIApplication.shared.beginBackgroundTask { handover.cancel() }
@@ -28,11 +28,12 @@ private final class BackgroundDownloads {
         _ = try await handover.value
     }
 
-    /// Call it from `application(_:handleEventsForBackgroundURLSession:completionHandler:)`.
+    /// Handles the session's events. Call this method from
+    /// `application(_:handleEventsForBackgroundURLSession:completionHandler:)`.
     func systemHasEvents(for identifier: String, completion: @escaping @MainActor @Sendable () -> Void) {
         session.handleEvents(forSession: identifier) {
             Task {
-                // The files stay in the session if this fails.
+                // If this fails, the downloaded files stay in the session.
                 _ = try? await self.cache.downloads.handOver(to: self.session)
                 completion()
             }

@@ -17,7 +17,8 @@ private func source(of id: Int, at url: URL) -> MediaSource {
     return source
 }
 
-/// Returns whether a policy gives the same media one key and other media a different key, for a test of the policy.
+/// Returns whether a policy gives two URLs of the same media one key, and other media a different key. Use it to test a
+/// policy.
 func namesMedia(_ policy: CacheKeyPolicy, today: URL, tomorrow: URL, another: URL) -> Bool {
     policy.key(for: today) == policy.key(for: tomorrow) && policy.key(for: today) != policy.key(for: another)
 }

@@ -3,7 +3,7 @@ import SpoolAVFoundation
 
 // Examples from the guides in docs/guides.
 
-/// Plays media that requires a token.
+/// Returns an item for media that requires a token.
 @MainActor
 private func item(at url: URL, token: String, in cache: MediaCache) -> AVPlayerItem {
     let source = MediaSource(url: url, headerFields: [.authorization: "Bearer \(token)"])
@@ -21,7 +21,7 @@ private func limits() -> MediaCache.Configuration {
     return configuration
 }
 
-/// Protects a stream and all of its files from eviction, and then removes it.
+/// Protects a stream and all of its files from eviction, ends the protection, and then removes the stream.
 private func protect(_ stream: URL, in cache: MediaCache) async throws {
     try await cache.pin(cache.key(for: stream))
     try await cache.unpin(cache.key(for: stream))

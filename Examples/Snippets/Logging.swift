@@ -1,7 +1,7 @@
 import Logging
 import SpoolAVFoundation
 
-// An example from docs/guides/monitor.md, in a separate file that has only the imports that the document names.
+// An example from docs/guides/monitor.md. It is in a separate file, which has only the imports that the document names.
 
 private func configuration() -> MediaCache.Configuration {
     var configuration = MediaCache.Configuration()

@@ -12,7 +12,7 @@ private func item(for url: URL, in cache: MediaCache) -> AVPlayer {
     return player
 }
 
-/// Replaces the progress callbacks of a delegate.
+/// Shows the progress of a resource, instead of a delegate's progress callbacks.
 @MainActor
 private func follow(_ url: URL, in cache: MediaCache, showing show: (Double) -> Void) async throws {
     let media = cache.media(for: url)
@@ -29,7 +29,7 @@ private func export(_ url: URL, from cache: MediaCache, to file: URL) async thro
     if state.isComplete { try await cache.media(for: url).export(to: file) }
 }
 
-/// Returns a cache with a custom rule for keys, such as the rule of the previous cache.
+/// Returns a cache with a custom rule for keys, such as the rule that the previous cache used.
 private func cache(in folder: URL, naming name: @escaping @Sendable (URL) -> String) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.capacity = .bytes(500 << 20)
@@ -57,15 +57,15 @@ private func asset(for url: URL, in cache: MediaCache) -> (AVURLAsset, CachingRe
     return (asset, loader)
 }
 
-/// Imports the complete files of a previous cache with their original URLs, and removes the imported files.
+/// Imports the complete files of a previous cache under their original URLs, and removes the imported files.
 func takeOver(_ files: [(file: URL, url: URL)], into cache: MediaCache) async throws {
     for (file, url) in files {
         do {
             try await cache.importFile(at: file, as: MediaSource(url: url))
         } catch let error as CacheError where error.code == .invalidArgument {
-            // The origin or the cache has other bytes, so the file is removed, too.
+            // The origin or the cache has different bytes for this URL, so the file is removed, too.
         } catch is CacheError {
-            continue  // The file stays for the next launch.
+            continue  // The file stays, and is imported at the next launch.
         }
         try FileManager.default.removeItem(at: file)
     }

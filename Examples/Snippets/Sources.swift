@@ -3,7 +3,7 @@ import SpoolSources
 
 // Examples from docs/guides/credentials.md.
 
-/// An app's access to the tokens of its user's account.
+/// Access to the tokens for the user's account.
 private protocol Tokens: Sendable {
     var expiration: Date? { get }
     func refreshed() async throws -> (token: String, expiration: Date?)

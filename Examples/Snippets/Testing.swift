@@ -13,7 +13,8 @@ private func player(of film: URL, at url: URL) -> (CachingPlayer, MediaCache, Sc
     return (player, cache, origin)
 }
 
-/// Reads from an origin that stalls after the first 100,000 bytes until the test releases it.
+/// Reads from an origin that stalls after 100,000 bytes, until the test releases the response. Returns numbers of
+/// bytes.
 func waitsForBytes(_ url: URL) async throws -> [Int64] {
     var song = OriginResource.pattern(300_000)
     song.rules = [.request(0, .stall(after: 100_000))]
@@ -75,7 +76,7 @@ private func checkStore(_ makeStore: () -> any ByteStore) throws {
     for rule in ByteStoreContract.cases { try rule.run(on: makeStore()) }
 }
 
-/// Checks that code which reads a whole resource plays through the cache.
+/// Returns whether code that reads a whole resource works without the origin once the resource is cached.
 private func readsThroughTheCache() async throws -> Bool {
     try await playsOffline { url, cache in
         for try await _ in cache.media(for: url).reader() {}

@@ -1,9 +1,9 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// All of the app except its entry point. The Xcode project depends on this package instead of Spool, so that the
-// package can select Spool's traits. Not every version of Xcode can select the traits of a package that a project
-// depends on. The app needs the traits for HLS playback, but not those of the tools.
+// This package contains the whole app except its entry point. The Xcode project depends on this package instead of
+// Spool, so that the package can select Spool's traits. Not every version of Xcode can select traits in a project. The
+// app needs the trait for HLS playback, but not the trait for the tools.
 let package = Package(
     name: "SpoolPlayerKit",
     platforms: [.macOS(.v15), .iOS(.v18)],

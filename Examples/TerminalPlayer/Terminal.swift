@@ -1,7 +1,7 @@
 @preconcurrency import Dispatch
 import Foundation
 
-/// The terminal and its pressed keys. The previous mode of the terminal is restored at the end.
+/// The terminal, and the keys that the user presses. The previous mode of the terminal is restored at the end.
 final class Terminal: Sendable {
     let keys: AsyncStream<Character>
     private let sending: AsyncStream<Character>.Continuation
@@ -10,7 +10,8 @@ final class Terminal: Sendable {
 
     init() {
         (keys, sending) = AsyncStream.makeStream()
-        // A signal would leave the terminal without echo. Instead, it ends the stream of keys, as `q` does.
+        // By default, a signal would end the program and leave the terminal without echo. Here, it ends the stream of
+        // keys, as `q` does.
         signals = [SIGINT, SIGTERM].map { [sending] number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number)
@@ -32,14 +33,14 @@ final class Terminal: Sendable {
 
     deinit { finish() }
 
-    /// Replaces the current row with text, cut to the width of the terminal. A longer text would leave its rest in the
-    /// next row.
+    /// Replaces the current row with text, which is truncated to the width of the terminal. Otherwise, text in the next
+    /// row would remain on the screen.
     func show(_ text: String) {
         var size = winsize()
         let isKnown = ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 && size.ws_col > 0
         var room = (isKnown ? Int(size.ws_col) : 80) - 1
         let line = Self.printable(text).prefix { character in
-            // All other characters may need two columns.
+            // All other characters may occupy two columns.
             room -= character.isASCII || "━─·".contains(character) ? 1 : 2
             return room >= 0
         }
@@ -52,7 +53,7 @@ final class Terminal: Sendable {
         if var previous { tcsetattr(STDIN_FILENO, TCSANOW, &previous) }
     }
 
-    /// Returns the text without control characters such as ESC, for example in a file name.
+    /// Returns text, such as a file name, in which `?` replaces control characters such as ESC.
     static func printable(_ text: String) -> String {
         text.components(separatedBy: .controlCharacters).joined(separator: "?")
     }

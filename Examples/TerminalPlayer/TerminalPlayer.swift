@@ -21,7 +21,7 @@ import SpoolProxy
         let server = ProxyServer.inApp(cache)
         let player = CachingPlayer(in: cache, server: server)
         #else
-        // HLS plays without the cache.
+        // Without a server, HLS plays without the cache.
         let player = CachingPlayer(in: cache)
         #endif
         player.load(urls.map { MediaSource(url: $0) })
@@ -31,12 +31,12 @@ import SpoolProxy
         let drawing = Task {
             while player.status != .ended, !Task.isCancelled {
                 if player.status == .failed {
-                    // The other entries may still play.
+                    // The next entry may still be playable.
                     guard player.queue.next() else { break }
                     player.play()
                 }
                 terminal.show(line(player))
-                try? await Task.sleep(for: .milliseconds(200))  // If cancelled, the condition ends the loop.
+                try? await Task.sleep(for: .milliseconds(200))  // If cancelled, the loop's condition ends it.
             }
             terminal.finish()
         }
@@ -77,8 +77,8 @@ import SpoolProxy
         exit(64)
     }
 
-    /// Returns the status, and a bar of played (`━`), stored (`─`) and missing (`·`) parts. The parts of streams are
-    /// unknown.
+    /// Returns a line with the times, the status, and a bar of played (`━`), stored (`─`) and missing (`·`) parts. For
+    /// streams, stored and missing parts are not known.
     private static func line(_ player: CachingPlayer) -> String {
         let width = 40
         let fraction = player.duration.map { $0 > 0 ? player.currentTime / $0 : 0 } ?? 0

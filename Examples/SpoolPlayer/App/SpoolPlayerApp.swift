@@ -1,7 +1,7 @@
 import SpoolPlayerKit
 import SwiftUI
 
-/// The app. Its windows share one model, because only one cache can have the directory open.
+/// The app. All windows share one model, because only one cache can have the directory open.
 @main
 struct SpoolPlayerApp: App {
     @State private var app = AppModel()

@@ -6,7 +6,7 @@ struct Keychain<Value: Codable> {
     /// The name that distinguishes the value from other values of the app.
     let account: String
 
-    /// Returns the value; `nil` if there is none.
+    /// Returns the stored value, or `nil` if there is none.
     func load() throws -> Value? {
         var found: CFTypeRef?
         let status = SecItemCopyMatching(item.merging([kSecReturnData: true]) { $1 } as CFDictionary, &found)
@@ -15,15 +15,16 @@ struct Keychain<Value: Codable> {
         return try JSONDecoder().decode(Value.self, from: data)
     }
 
-    /// Replaces the stored value; `nil` removes it.
+    /// Replaces the stored value, or removes it if `value` is `nil`.
     func save(_ value: Value?) throws {
         guard let value else { return try delete() }
         let content: [CFString: Any] = [
             kSecValueData: try JSONEncoder().encode(value),
-            // Playback continues while the screen is locked.
+            // The value must be readable while the screen is locked, because playback continues then.
             kSecAttrAccessible: kSecAttrAccessibleAfterFirstUnlockThisDeviceOnly,
         ]
-        // Deleting and adding would lose the previous value if adding fails.
+        // The item is updated if it exists. If it were deleted and added again, a failure to add it would lose the
+        // previous value.
         let updated = SecItemUpdate(item as CFDictionary, content as CFDictionary)
         if updated == errSecSuccess { return }
         guard updated == errSecItemNotFound else { throw error(updated) }
@@ -39,8 +40,8 @@ struct Keychain<Value: Codable> {
     private var item: [CFString: Any] {
         [
             kSecClass: kSecClassGenericPassword, kSecAttrService: "SpoolPlayer", kSecAttrAccount: account,
-            // This is also needed on macOS, because its file-based keychain restricts neither the device nor the time
-            // of access.
+            // This is also needed on macOS, because the file-based keychain there restricts neither the device nor the
+            // time of access.
             kSecUseDataProtectionKeychain: true,
         ]
     }

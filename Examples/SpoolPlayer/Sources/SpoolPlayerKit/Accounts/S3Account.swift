@@ -6,13 +6,13 @@ import SpoolSources
 struct S3Login: Codable {
     var bucket = ""
     var region = "us-east-1"
-    /// The URL of the service; empty for Amazon S3.
+    /// The URL of the service, or an empty string for Amazon S3.
     var endpoint = ""
     var accessKeyID = ""
     var secretAccessKey = ""
 }
 
-/// The login that the user edits, and access to its bucket.
+/// The login that the user edits, and access to the bucket.
 @MainActor @Observable final class S3Account {
     var login = S3Login()
     private(set) var message: String?
@@ -26,7 +26,7 @@ struct S3Login: Codable {
         }
     }
 
-    /// Returns an object to play, and saves the login. If that fails, sets a message and returns `nil`.
+    /// Returns an object to play, and saves the login. If either fails, sets a message and returns `nil`.
     func title(ofObject object: String) -> Title? {
         do {
             let title = Title(name: object, source: try bucket().media(object))
@@ -39,7 +39,7 @@ struct S3Login: Codable {
         }
     }
 
-    /// Removes the login. Stored media stays.
+    /// Removes the login. Stored media remains in the cache.
     func forget() {
         login = S3Login()
         do {
@@ -50,7 +50,8 @@ struct S3Login: Codable {
         }
     }
 
-    /// Returns the bucket. Amazon's buckets have separate hosts; other services usually expect the name in the path.
+    /// Returns a client for the bucket. Each bucket at Amazon has its own host. Other services usually expect the
+    /// bucket's name in the path.
     private func bucket() throws -> S3Bucket {
         let credentials = S3Bucket.Credentials(
             accessKeyID: login.accessKeyID, secretAccessKey: login.secretAccessKey)

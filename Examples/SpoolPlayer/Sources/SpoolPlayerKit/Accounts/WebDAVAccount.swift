@@ -9,7 +9,7 @@ struct WebDAVLogin: Codable {
     var password = ""
 }
 
-/// The login that the user edits, and access to its server.
+/// The login that the user edits, and access to the server.
 @MainActor @Observable final class WebDAVAccount {
     var login = WebDAVLogin()
     private(set) var server: WebDAV?
@@ -17,7 +17,7 @@ struct WebDAVLogin: Codable {
     private let keychain = Keychain<WebDAVLogin>(account: "webdav")
     private let upstream: any Upstream
 
-    /// - Parameter upstream: The transport that requests folders. The cache requests media.
+    /// - Parameter upstream: The transport for requests for folders. Media is requested by the cache.
     init(over upstream: any Upstream) {
         self.upstream = upstream
         do {
@@ -27,7 +27,8 @@ struct WebDAVLogin: Codable {
         }
     }
 
-    /// Opens the server and saves the login. All files share one account object, which must exist while they play.
+    /// Creates a client for the server, and saves the login. All files share one account object, which must exist while
+    /// they play.
     func open() {
         server = nil
         guard let root = URL(string: login.address), root.scheme?.lowercased() == "https" else {
@@ -38,7 +39,7 @@ struct WebDAVLogin: Codable {
         save(login)
     }
 
-    /// Removes the login. Stored media stays.
+    /// Removes the login. Stored media remains in the cache.
     func forget() {
         (login, server) = (WebDAVLogin(), nil)
         save(nil)

@@ -5,7 +5,7 @@ import SpoolProxy
 
 /// The objects that all screens share: one cache, one server and one player.
 ///
-/// They do not have to be opened or started, and creating them can't fail. Each starts at its first use.
+/// These objects do not have to be opened or started, and creating them can't fail. Each starts when it is first used.
 @MainActor @Observable public final class AppModel {
     /// The maximum bit rate of HLS variants, in bits per second, for both playback and downloads.
     static let maximumBitRate: Int64 = 3_000_000
@@ -21,7 +21,7 @@ import SpoolProxy
 
     /// The current screen.
     var screen = Screen.library
-    /// Whether the cache behaves as if there were no network. When it is turned off, failed downloads resume.
+    /// Whether the cache behaves as if there were no network. When this is set to `false`, failed downloads resume.
     var isOffline = false {
         didSet {
             upstream.isOffline = isOffline
@@ -36,8 +36,8 @@ import SpoolProxy
     public init() {
         var configuration = MediaCache.Configuration()
         configuration.capacity = Capacity.saved
-        // The system may empty the caches folder, but offline downloads must stay. Spool excludes its files from
-        // backups.
+        // The system may empty the caches folder, but offline downloads must stay, so the cache is in another folder.
+        // Spool excludes its files from backups.
         cache = MediaCache(
             directory: .applicationSupportDirectory.appending(path: "Media"), upstream: upstream,
             configuration: configuration)
@@ -53,12 +53,13 @@ import SpoolProxy
         }
     }
 
-    /// Plays one of several titles. The others are placed before and after it in the queue.
+    /// Plays one of several titles. The other titles are placed before and after it in the queue.
     func play(_ title: Title, of titles: [Title]) {
         playlist = titles
         notices.clear()
         player.queue.removeAll()
-        // Appending this title first makes it current. Otherwise, the first title of the list would start to load.
+        // This title is appended first, so that it becomes current. Otherwise, the first title in the list would start
+        // to load.
         player.queue.append(title.source)
         if let index = titles.firstIndex(where: { $0.id == title.id }) {
             player.queue.insert(contentsOf: titles[..<index].map(\.source), at: 0)
@@ -76,7 +77,7 @@ import SpoolProxy
         }
     }
 
-    /// The title that plays or is selected to play.
+    /// The title of the queue's current entry.
     var currentTitle: Title? { player.queue.currentEntry.flatMap { title(of: $0) } }
 
     private func title(of entry: CachingQueue.Entry) -> Title? { playlist.first { $0.id == entry.source.url } }

@@ -1,8 +1,8 @@
 import SpoolAVFoundation
 
-/// The capacity that the user has chosen, in gigabytes; 0 for no limit.
+/// The capacity that the user has chosen, in gigabytes. 0 means no limit.
 ///
-/// A cache gets its capacity when it is created, so the app saves it.
+/// The app saves the capacity, because a cache needs it at launch, when the cache is created.
 enum Capacity {
     static let key = "capacity"
     static let standard = 2

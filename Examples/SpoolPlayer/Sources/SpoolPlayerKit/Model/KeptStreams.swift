@@ -2,7 +2,7 @@ import Observation
 import SpoolAVFoundation
 import SpoolProxy
 
-/// The HLS streams for offline playback. A download set would store only the playlist file. This type also downloads
+/// The HLS streams for offline playback. A download set would store only the playlist file, so this type also downloads
 /// the segments.
 @MainActor @Observable final class KeptStreams {
     /// The progress of a download.
@@ -54,7 +54,8 @@ import SpoolProxy
         for (id, title) in titles where tasks[id] == nil {
             do {
                 let fractions = try await HLSDownloader.storedVariants(of: title.source, in: cache).map {
-                    // A variant may need other files, such as its audio. The next download fetches them.
+                    // An incomplete variant may lack only other files, such as its audio, so its fraction stays below
+                    // 1.
                     $0.isComplete ? 1 : min(Double($0.storedSegmentCount) / Double(max($0.segmentCount, 1)), 0.99)
                 }
                 if tasks[id] == nil { states[id]?.fraction = fractions.max() ?? 0 }
@@ -68,7 +69,7 @@ import SpoolProxy
     func remove(_ id: Title.ID) async throws {
         guard let title = titles[id] else { return }
         tasks[id]?.cancel()
-        // Otherwise, the download would store more bytes after the removal.
+        // If the app did not wait, the download might store more bytes after the removal.
         await tasks[id]?.value
         (titles[id], states[id]) = (nil, nil)
         note()
@@ -77,7 +78,8 @@ import SpoolProxy
 
     private func preload(_ title: Title) async {
         do {
-            // The playlist is pinned first, because the stored files of a stream are pinned with their playlist.
+            // The playlist is stored and pinned first, because the stored files of a stream are pinned with their
+            // playlist.
             let playlist = preloader.add(title.source, .entire, priority: .high)
             let state = await withTaskCancellationHandler {
                 await playlist.finished()
@@ -94,12 +96,12 @@ import SpoolProxy
             }
             advance(title.id, to: 1)
         } catch {
-            // If the task is cancelled, the stream was removed.
+            // If the task was cancelled, the stream was removed.
             if !Task.isCancelled { states[title.id]?.error = error.localizedDescription }
         }
     }
 
-    /// Updates the progress. Several tasks report it, so reports may be out of order.
+    /// Updates the progress, which never decreases. Several tasks report it, so reports may be out of order.
     private func advance(_ id: Title.ID, to fraction: Double) {
         states[id]?.fraction = max(states[id]?.fraction ?? 0, fraction)
     }

@@ -20,7 +20,7 @@ import SpoolAVFoundation
         streams = KeptStreams(cache: cache)
     }
 
-    /// The current problem. An update does not hide the failure of an action.
+    /// The error to show, if any. An update does not hide the error of an action.
     var message: String? { actionError ?? lookError }
 
     /// Updates the list of sets, and the progress of streams.
@@ -34,13 +34,14 @@ import SpoolAVFoundation
         await streams.measure()
     }
 
-    /// Resumes the downloads of sets and streams. Called at launch, and when the network is back.
+    /// Resumes the downloads of sets and streams. The app calls this method at launch, and when the offline switch is
+    /// turned off.
     func resume() async {
         await perform { try await cache.downloads.resume() }
         await streams.resume()
     }
 
-    /// Downloads a title for offline playback, and returns when the download is recorded.
+    /// Starts the download of a title for offline playback. Returns when the download is recorded.
     func add(_ title: Title) async {
         refusals[title.id] = nil
         if title.isStream { return streams.add(title) }
@@ -48,7 +49,7 @@ import SpoolAVFoundation
         refusals[title.id] = actionError
     }
 
-    /// Removes a set. Its files become evictable.
+    /// Removes a set. Files that no other set contains may then be evicted.
     func release(_ set: String) async {
         await perform { try await cache.downloads.release(set) }
     }

@@ -5,7 +5,7 @@ import SpoolAVFoundation
 enum PreloadChoice {
     case start, minute, whole
 
-    /// The amount for a file.
+    /// The amount to preload of a file.
     var amount: PreloadAmount {
         switch self {
         case .start: .startup
@@ -14,8 +14,8 @@ enum PreloadChoice {
         }
     }
 
-    /// The duration for a stream, or `nil` for the whole stream. At least one segment, and all segments that start
-    /// before this time, are preloaded.
+    /// The number of seconds to preload of a stream, or `nil` for the whole stream. At least one segment, and all
+    /// segments that start before this time, are preloaded.
     var firstSeconds: Double? {
         switch self {
         case .start: 5
@@ -25,12 +25,12 @@ enum PreloadChoice {
     }
 }
 
-/// The preloads of titles, or of their starts, before playback.
+/// The preloads of whole titles or of their starts.
 @MainActor @Observable final class PreloadModel {
     private struct State {
         var words: String
         var isOver = false
-        /// The key of the file; `nil` for a stream, which has many files.
+        /// The key of the file, or `nil` for a stream, which consists of many files.
         let key: CacheKey?
     }
 
@@ -45,10 +45,11 @@ enum PreloadChoice {
         self.server = server
     }
 
-    /// Returns the progress of a title as text; `nil` without a preload.
+    /// Returns the progress of a title's preload as text, or `nil` if the title has not been preloaded.
     func words(for title: Title) -> String? { states[title.id]?.words }
 
-    /// Preloads a part of a title: a file by a preloader, a stream by the server of the players.
+    /// Preloads a part of a title. Files are preloaded by the preloader, and streams by the server that the player
+    /// uses.
     func preload(_ title: Title, _ choice: PreloadChoice) async {
         guard title.isStream else { return await bringFile(title, choice.amount) }
         states[title.id] = State(words: "Preloading", key: nil)
@@ -60,8 +61,8 @@ enum PreloadChoice {
         }
     }
 
-    /// Removes the state of a file that is no longer stored, or of all files if the key is `nil`. The file may also
-    /// belong to a stream, so the states of streams are removed, too.
+    /// Removes the state of a file that is no longer stored, or all states if `key` is `nil`. The file may belong to a
+    /// stream, so the states of streams are also removed.
     func forget(_ key: CacheKey?) {
         states = states.filter { _, state in
             !state.isOver || (key != nil && state.key != nil && state.key != key)

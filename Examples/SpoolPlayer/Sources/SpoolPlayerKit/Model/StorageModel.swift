@@ -3,7 +3,7 @@ import SpoolAVFoundation
 
 /// The contents of the cache, and the user's actions on them.
 @MainActor @Observable final class StorageModel {
-    /// The stored resources, the largest first. Each playlist and each segment of an HLS stream is a resource.
+    /// The stored resources, with the largest first. Each playlist and each segment of an HLS stream is a resource.
     private(set) var resources: [StoredResource] = []
     /// The errors of the last action and of the last update.
     private var actionError: String?
@@ -11,16 +11,16 @@ import SpoolAVFoundation
     private let cache: MediaCache
     private let preloads: PreloadModel
 
-    /// - Parameter preloads: The model that is notified of removed media.
+    /// - Parameter preloads: The model to notify when media is removed.
     init(cache: MediaCache, preloads: PreloadModel) {
         self.cache = cache
         self.preloads = preloads
     }
 
-    /// The current problem. An update does not hide the failure of an action.
+    /// The error to show, if any. An update does not hide the error of an action.
     var message: String? { actionError ?? lookError }
 
-    /// Updates the contents now and every two seconds, until its task is cancelled.
+    /// Updates the contents now and every two seconds, until the calling task is cancelled.
     func follow() async {
         while !Task.isCancelled {
             await refresh()
@@ -49,7 +49,7 @@ import SpoolAVFoundation
         }
     }
 
-    /// Sets the capacity of the cache. Media above it is evicted immediately.
+    /// Sets the capacity of the cache. If the cache is larger, media is evicted immediately.
     func setCapacity(_ capacity: CacheCapacity) async {
         await perform { try await cache.setCapacity(capacity) }
     }

@@ -1,17 +1,17 @@
 import SpoolAVFoundation
 import Synchronization
 
-/// A transport with an offline switch. While it is on, requests fail as if there were no network.
+/// A transport with an offline switch. While the switch is on, requests fail as if there were no network.
 ///
-/// The codes `.unreachable` and `.connectionLost` indicate a lost network. A player that needs bytes then waits without
-/// a time limit instead of failing.
+/// The codes `.unreachable` and `.connectionLost` indicate a lost network. After such an error, a player that needs
+/// bytes waits without a time limit, and does not fail.
 final class SwitchedUpstream: Upstream {
     private let base: any Upstream
     private let offline = Atomic(false)
 
     init(_ base: any Upstream) { self.base = base }
 
-    /// Whether requests and responses fail.
+    /// Whether the switch is on, so that requests and responses fail.
     var isOffline: Bool {
         get { offline.load(ordering: .relaxed) }
         set { offline.store(newValue, ordering: .relaxed) }
@@ -22,7 +22,8 @@ final class SwitchedUpstream: Upstream {
         let address = MediaSource(url: request.url).redactedURL
         guard !isOffline else { throw UpstreamError(.unreachable, "\(address): the app's offline switch is on") }
         var response = try await base.open(request)
-        // The switch also interrupts responses in progress, which requires a copy of the bytes.
+        // The switch also interrupts responses in progress. The body is replaced for this, which requires a copy of the
+        // bytes.
         response.body = UpstreamBody(
             response.body.map { [self] chunk in
                 guard !isOffline else {

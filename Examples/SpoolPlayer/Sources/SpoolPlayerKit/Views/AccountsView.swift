@@ -1,6 +1,6 @@
 import SwiftUI
 
-/// Media that requires an account of the user.
+/// A list of services whose media requires the user's account.
 struct AccountsView: View {
     var body: some View {
         NavigationStack {

@@ -1,6 +1,6 @@
 import SwiftUI
 
-/// Media that can be played without an account.
+/// A list of media that can be played without an account.
 struct LibraryView: View {
     var body: some View {
         NavigationStack {
@@ -17,7 +17,7 @@ struct LibraryView: View {
     }
 }
 
-/// A title that plays when it is tapped, with its neighbors in the queue.
+/// A row for a title, which plays when it is tapped. The other titles of the list are added to the queue.
 struct TitleRow: View {
     let title: Title
     let titles: [Title]

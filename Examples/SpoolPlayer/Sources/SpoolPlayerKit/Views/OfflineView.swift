@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SwiftUI
 
-/// The media for offline playback, with its progress.
+/// A list of the media for offline playback, with the progress of each download.
 struct OfflineView: View {
     @Environment(AppModel.self) private var app
 
@@ -25,7 +25,7 @@ struct OfflineView: View {
     }
 }
 
-/// One set: its progress, and its files.
+/// A section for one set, with its progress and its files.
 struct SetSection: View {
     let name: String
     @Environment(AppModel.self) private var app
@@ -45,7 +45,7 @@ struct SetSection: View {
     }
 }
 
-/// One file of a set.
+/// A row for one file in a set.
 struct ItemRow: View {
     let item: DownloadSet.Item
 
@@ -60,7 +60,7 @@ struct ItemRow: View {
         if item.isComplete { return "Complete" }
         if let error = item.error { return error.localizedDescription }
         if item.isRunning { return "\(item.storedByteCount.formatted(.byteCount(style: .file))) so far" }
-        // Credentials are not saved, so the account must provide the item again.
+        // Credentials are not saved, so the user must add the item again from its account.
         return item.url == nil ? "To resume, add the file again from its account" : "Not complete"
     }
 }

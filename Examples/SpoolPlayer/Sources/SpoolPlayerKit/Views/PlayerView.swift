@@ -28,7 +28,7 @@ struct PlayerTimes: View {
         HStack {
             Text(clock(player.currentTime))
             Spacer()
-            // For streams, this number is not available. The storage screen shows their files.
+            // The percentage is not available for streams, whose files are listed on the storage screen.
             if stored > 0 { Text("\(stored.formatted(.percent.precision(.fractionLength(0)))) stored") }
             Spacer()
             Text(player.duration.map(clock) ?? "–")

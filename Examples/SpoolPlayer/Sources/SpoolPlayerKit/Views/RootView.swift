@@ -9,7 +9,7 @@ enum Screen: Hashable {
 public struct RootView: View {
     @Bindable private var app: AppModel
 
-    /// Creates the view of a model.
+    /// Creates the root view for a model.
     public init(_ app: AppModel) { self.app = app }
 
     /// The screens, as tabs.
@@ -25,7 +25,7 @@ public struct RootView: View {
         .task { await app.followEvents() }
         .task {
             useAudioSession()
-            // Resumes the downloads of the last launch.
+            // Resumes unfinished downloads from previous launches.
             await app.offline.resume()
         }
     }

@@ -30,7 +30,7 @@ struct StorageView: View {
     }
 }
 
-/// The choice of the capacity.
+/// A picker for the capacity of the cache.
 struct CapacityPicker: View {
     let model: StorageModel
     @AppStorage(Capacity.key) private var gigabytes = Capacity.standard
@@ -45,7 +45,7 @@ struct CapacityPicker: View {
     }
 }
 
-/// A stored file, or a stored part of it.
+/// A row for a file that is stored completely or in part.
 struct StoredRow: View {
     let resource: StoredResource
     let model: StorageModel

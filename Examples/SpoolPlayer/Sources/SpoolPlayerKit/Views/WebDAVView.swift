@@ -26,7 +26,7 @@ struct WebDAVView: View {
     }
 }
 
-/// A folder, with its subfolders, and files that play when they are tapped.
+/// A folder with its subfolders, and with media files that play when they are tapped.
 struct WebDAVFolder: View {
     let server: WebDAV
     let path: String
@@ -52,7 +52,8 @@ struct WebDAVFolder: View {
             .map { Title(name: $0.name, source: server.media(at: $0.path)) }
     }
 
-    /// Returns whether a file is media, by its content type, or by its extension if the type is generic or missing.
+    /// Returns whether a file is media, based on its content type, or on its extension if the type is generic or
+    /// missing.
     private static func isMedia(_ item: WebDAV.Item) -> Bool {
         let type = item.contentType?.prefix { $0 != ";" }.lowercased() ?? ""
         if ["audio/", "video/"].contains(where: { type.hasPrefix($0) }) || type.contains("mpegurl") { return true }
