@@ -6,7 +6,8 @@ import Testing
 @Suite("Playlists served as media", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct AdversarialMediaTests {
-    /// Playlists in formats that libmpv or libavformat can read. Each contains the path of a file and a URL.
+    /// The formats of playlists that libmpv or libavformat can read. Each playlist contains the path of a file and a
+    /// URL.
     nonisolated private static let kinds = [
         "m3u", "paths", "pls", "edl", "ffconcat", "hls", "cue", "dash", "sdp", "asx", "reference",
     ]
@@ -54,13 +55,14 @@ struct AdversarialMediaTests {
             await playing.item.waitUntilReleased()
         }
         #expect(!canary.wasOpened && !canary.wasConnected)
-        // Checks that the test detects an opened file.
+        // Checks that the canary detects when its file is opened.
         _ = try Data(contentsOf: canary.file)
         #expect(canary.wasOpened)
     }
 }
 
-/// A file that records whether it was opened, and a URL that records whether a client connected.
+/// A file for which it is recorded whether it was opened, and a URL for which it is recorded whether a client
+/// connected.
 private final class Canary {
     let folder: URL
     let file: URL
@@ -107,7 +109,7 @@ private final class Canary {
         return read(watch, &events, events.count) > 0
     }
 
-    /// Whether a client has connected. A client that connects does not receive a response, so it would wait.
+    /// Whether a client has connected. Such a client waits, because it does not receive a response.
     var wasConnected: Bool {
         let connection = accept(socket, nil, nil)
         if connection >= 0 { close(connection) }

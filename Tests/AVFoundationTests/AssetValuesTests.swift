@@ -60,7 +60,7 @@ struct AssetValuesTests {
         #expect(asset.statusOfValue(forKey: "tracks", error: nil) == .loaded)
         #expect(asset.contractViolations == [])
 
-        // The type is `AVAsset`, like that of an item's asset.
+        // The variable has the type `AVAsset`, as an item's `asset` property does.
         let song: AVAsset = AVURLAsset(url: try TestMedia.mp3.file)
         let sound = try await song.load(.tracks)
         #expect(sound.map(\.mediaType) == [.audio])

@@ -58,7 +58,7 @@ struct ConcurrentPatternTests {
         #expect(pattern.read(limit: 1).0 == .endOfResource)
     }
 
-    @Test("For random reads and seeks, the bytes are correct and each read makes progress", arguments: 0..<20)
+    @Test("Random reads and seeks return correct bytes, and each read makes progress", arguments: 0..<20)
     func random(seed: UInt64) {
         var pattern = opened()
         RandomLoading(steps: 3000, stepsPerSeek: 20, reads: 8).run(

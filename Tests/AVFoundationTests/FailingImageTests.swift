@@ -18,7 +18,7 @@ struct FailingImageTests {
     }
 
     @Test(
-        "For media without video, images fail with noSourceTrack, through a delegate or from a file",
+        "Images of media without video fail with noSourceTrack, through a delegate or from a file",
         arguments: [true, false])
     func noPictures(asFile: Bool) async throws {
         let delegate = try MemoryDelegate(.mp3)
@@ -29,7 +29,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Images fail with fileFormatNotRecognized for a missing file or bytes that are not media")
+    @Test("Images of a missing file, or of bytes that are not media, fail with fileFormatNotRecognized")
     func noMedia() async throws {
         let delegate = MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mpeg-4")
         for asset in [asset(delegate, delegate.queue), AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/film.mp4"))] {
@@ -38,7 +38,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("Noise instead of video data causes decodeFailed or noImageAtTime", arguments: [0, 0.55, 11.9])
+    @Test("Noise instead of video data fails an image with decodeFailed or noImageAtTime", arguments: [0, 0.55, 11.9])
     func noise(seconds: Double) async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.noise.file))
         let time = CMTime(seconds: seconds, preferredTimescale: 600)
@@ -64,7 +64,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("If a delegate's bytes end before the reported length, images past that point fail with contentIsUnavailable")
+    @Test("If a delegate's bytes end before the reported length, images after their end fail with contentIsUnavailable")
     func endsEarly() async throws {
         let bytes = try TimeMedia.mp4.bytes
         let delegate = ShortDelegate(bytes, endsAt: bytes.count / 2)
@@ -74,7 +74,7 @@ struct FailingImageTests {
     }
 
     @Test(
-        "A delegate's error is reported as the image's error, whether it occurs at the start or later in the file",
+        "An image fails with the delegate's error, whether the error occurs at the start or later in the file",
         arguments: [nil, 0, 60_000] as [Int64?])
     func loaderFails(failsAt: Int64?) async throws {
         let delegate = FailingDelegate(
@@ -90,7 +90,7 @@ struct FailingImageTests {
         #expect(asset.contractViolations == [])
     }
 
-    @Test("For a custom scheme without a delegate, images fail with unsupportedURL, as playback does")
+    @Test("Without a delegate, images of media with a custom scheme fail with unsupportedURL, as playback does")
     func noDelegate() async {
         // The URL is valid.
         let generator = AVAssetImageGenerator(asset: AVURLAsset(url: URL(string: "memory://test/none")!))
@@ -98,7 +98,7 @@ struct FailingImageTests {
         #expect(error?.code == .unsupportedURL)
     }
 
-    @Test("No images are generated from media that is not seekable")
+    @Test("Images of media that is not seekable fail with operationNotSupportedForAsset")
     func unseekable() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4", seekable: false)
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
@@ -117,7 +117,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Cancelling a task cancels its image, whether before the request or while bytes are missing")
+    @Test("Cancelling a task cancels its image, both before the image is requested and while bytes are missing")
     func cancelledTask() async throws {
         let delegate = SilentDelegate()
         let generator = AVAssetImageGenerator(asset: asset(delegate, delegate.queue))
@@ -135,7 +135,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("A task that is cancelled at any time returns its image or operationCancelled")
+    @Test("A task that is cancelled at any time returns its image or throws operationCancelled")
     func cancelledAnyTime() async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.mp4.file))
         nonisolated(unsafe) let same = generator  // The generator has its own locks.
@@ -206,7 +206,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: times[3]).image) == 30)
     }
 
-    @Test("Releasing a sequence of images early ends its unfinished work")
+    @Test("Releasing a sequence of images before its end cancels the unfinished images")
     func sequenceGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let generator = exactGenerator(asset(delegate, delegate.queue))
@@ -247,7 +247,7 @@ struct FailingImageTests {
     }
 }
 
-/// A delegate that reports the whole length, but finishes each request at `endsAt`.
+/// A delegate that reports the full length, but delivers bytes only up to `endsAt`.
 final class ShortDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "ShortDelegate")
     private let bytes: Data

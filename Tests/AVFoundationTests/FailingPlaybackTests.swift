@@ -26,7 +26,7 @@ struct FailingPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("An error during playback fails the item, and a notification is posted")
+    @Test("If an error occurs during playback, the item fails, and a notification is posted")
     func failsInTheMiddle() async throws {
         let delegate = FailingDelegate(
             try TestMedia.mp3.bytes, failsAt: 200_000, error: CocoaError(.fileReadNoPermission))

@@ -38,7 +38,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Media from a well-behaved delegate plays, including seeks", arguments: TestMedia.allCases)
+    @Test("Media from a well-behaved delegate plays to its end, also after seeks", arguments: TestMedia.allCases)
     func seeks(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
             $0.playerPattern = .hostile
@@ -73,7 +73,7 @@ struct HostilePatternTests {
     }
 
     @Test(
-        "Delivering the two probe bytes is harmless, or stalls a player that is configured to stall",
+        "Media plays if the two probe bytes are delivered, unless the player is configured to stall after the probe",
         arguments: [false, true])
     func probe(chokes: Bool) async throws {
         let delegate = try SynchronousDelegate(.mp3, answersProbe: true)

@@ -21,7 +21,7 @@ struct ImageGeneratorTests {
         arguments: [TimeMedia.mp4, .mkv, .ts])
     func exact(media: TimeMedia) async throws {
         let generator = try generator(media)
-        // The time of the first frame, which depends on the container.
+        // The time of the first frame depends on the container.
         let start = try await generator.image(at: .zero).actualTime.seconds
         #expect(start < 0.1)
         for (seconds, number) in [(0.0, 0), (1, 10), (1.25, 12), (5.55, 55), (3.3, 33), (11.9, 119), (11.95, 119)] {
@@ -43,7 +43,8 @@ struct ImageGeneratorTests {
         }
     }
 
-    @Test("With a tolerance, the image is a key frame within it, or otherwise the frame displayed at the time")
+    @Test(
+        "The image is a key frame within the tolerance, if there is one, or otherwise the frame displayed at the time")
     func tolerance() async throws {
         let generator = try generator(.mp4, exact: false)
         for seconds in [5.0, 5.55, 5.9] {
@@ -58,7 +59,7 @@ struct ImageGeneratorTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: time(5.75)).image) == 58)
     }
 
-    @Test("Past the end or at an invalid time, an image is returned only within the tolerance")
+    @Test("For a time past the end or an invalid time, an image is returned only if one is within the tolerance")
     func pastTheEnd() async throws {
         let generator = try generator(.mp4)
         for time in [
@@ -115,7 +116,7 @@ struct ImageGeneratorTests {
         }
     }
 
-    @Test("Images are generated with handlers, as a sequence, and with a blocking call")
+    @Test("Images can be requested with a handler, as a sequence, and with a blocking call")
     func manners() async throws {
         let generator = try generator(.mp4)
         let numbers = [110, 3, 57, 0]
@@ -184,7 +185,7 @@ struct ImageGeneratorTests {
         #expect(number == 20)
     }
 
-    @Test("After a hundred images, through a delegate and from a file, no request or descriptor is open")
+    @Test("After a hundred images, through a delegate and from a file, no request or file descriptor remains open")
     func leavesNothing() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let asset = AVURLAsset(url: URL(string: "memory://test/time.mp4")!)  // The URL is valid.

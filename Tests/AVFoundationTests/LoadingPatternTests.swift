@@ -37,7 +37,7 @@ struct LoadingPatternTests {
         return (-1, actions)
     }
 
-    @Test("Information is requested first, then all bytes from the position to the end")
+    @Test("The player requests the information first, and then all bytes from the position to the end")
     func first() {
         var pattern = opened()
         #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])
@@ -57,7 +57,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
     }
 
-    @Test("If the bit rate is known, the limits follow from the number of seconds to buffer, within bounds")
+    @Test("If the bit rate is known, the number of seconds to buffer determines the limits, within bounds")
     func bitRate() {
         var policy = Self.policy
         policy.secondsAhead = 30
@@ -118,7 +118,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 10) == (10, []))
     }
 
-    @Test("If a request finishes early or without a known length, the resource ends after the last byte received")
+    @Test("If a request finishes early or has no known length, the resource ends after the last received byte")
     func ends() {
         var short = opened()
         _ = read(&short)
@@ -142,7 +142,7 @@ struct LoadingPatternTests {
         #expect(read(&pattern) == [])
     }
 
-    @Test("A failure wakes the reader and persists, but a cancelled request's failure is ignored")
+    @Test("A failed request wakes the reader and makes later reads fail, but a cancelled request's failure is ignored")
     func failures() {
         var pattern = opened()
         _ = read(&pattern)
@@ -199,7 +199,7 @@ struct LoadingPatternTests {
         #expect(read(&pattern) == [.askData(token: 3, offset: 0, length: 1000, toEnd: true)])
     }
 
-    @Test("For random reads and seeks, the bytes are correct", arguments: 0..<20)
+    @Test("Random reads and seeks return correct bytes", arguments: 0..<20)
     func random(seed: UInt64) {
         var pattern = opened()
         RandomLoading(steps: 2000, stepsPerSeek: 10, reads: 4).run(

@@ -51,7 +51,7 @@ struct LoadingRequestContractTests {
         #expect(contract.cancel() == false)
     }
 
-    @Test("A request that finishes with too few bytes counts as short, unless it fails or its length is unknown")
+    @Test("Finishing with too few bytes is a violation, unless the request fails or its length is unknown")
     func shortFinish() {
         var contract = opened()
         #expect(finish(&contract) == .init(isFirst: true, violations: [.shortFinish]))

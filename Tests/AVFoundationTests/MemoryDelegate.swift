@@ -30,14 +30,14 @@ final class MemoryDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
         self.init(try media.bytes, contentType: media.contentType)
     }
 
-    /// Holds the bytes in this range. A request for them waits until this function is called with `nil`.
+    /// Holds back the bytes in a range. A request that reaches them waits until this function is called with `nil`.
     func holdBack(_ range: Range<Int64>?) {
         gate.withLock { $0 = range }
         guard range == nil else { return }
         queue.async { for request in self.open { self.serve(request) } }
     }
 
-    /// Waits until a request reaches the held bytes, unless one has reached them since the last call.
+    /// Waits until a request reaches the held bytes. Returns immediately if one has reached them since the last call.
     func reachedHeldBack() async {
         await heldBack.wait()
         heldBack.reset()

@@ -34,7 +34,7 @@ final class SilentDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked 
 
 /// A delegate that delivers bytes up to an offset and fails there.
 ///
-/// Without an offset, it fails the information request.
+/// If the offset is `nil`, the information request fails.
 final class FailingDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "FailingDelegate")
     private let bytes: Data

@@ -76,7 +76,7 @@ struct PlaybackTests {
         #expect(abs(playing.item.currentTime().seconds - 8) < 1)
     }
 
-    @Test("If two seeks are concurrent, at least one of them finishes, and playback reaches the end")
+    @Test("If two seeks are sent concurrently, at least one of them finishes, and playback reaches the end")
     func replacedSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3))
         await playing.load()
@@ -106,7 +106,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("After the end, a seek to the start lets the item play again")
+    @Test("After the end, the item plays again if the player seeks to the start")
     func playsAgain() async throws {
         let playing = Playing(try MemoryDelegate(.mp4))
         await playing.load()
@@ -161,14 +161,14 @@ struct PlaybackTests {
         #expect(playing.player.rate == 1)
     }
 
-    @Test("A seek just before the end is reported does not stop playback")
+    @Test("If the end is reported while a seek is in progress, playback continues from the seek's target")
     func endBeforeSeek() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
         await playing.load()
         playing.player.play()
         let hasArrived = await withCheckedContinuation { continuation in
-            // Simulates that libmpv reaches the end while the seek is in flight. The player receives this event on this
-            // actor after it has started the seek, and before the seek can finish.
+            // Simulates that libmpv reaches the end while the seek is in progress. The player receives this event on
+            // the main actor after the seek has started, but before it can finish.
             playing.player.playback?.send.yield(.ended)
             playing.player.seek(to: .zero) { continuation.resume(returning: $0) }
         }
@@ -177,7 +177,7 @@ struct PlaybackTests {
         #expect(playing.item.currentTime().seconds > playing.item.duration.seconds - 1)
     }
 
-    @Test("A file plays without a request to its delegate")
+    @Test("A local file plays without requests to the delegate")
     func playsFile() async throws {
         let asset = AVURLAsset(url: try TestMedia.mp3.file)
         let delegate = try MemoryDelegate(.mp3)
@@ -188,7 +188,8 @@ struct PlaybackTests {
         #expect(asset.requestLog == [])
     }
 
-    @Test("A22: without ranges, with or without a length, media plays from one request", arguments: [true, false])
+    @Test(
+        "A22: without range support, media with or without a length plays from one request", arguments: [true, false])
     func sequential(knowsLength: Bool) async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp3.bytes, contentType: "public.mp3", seekable: false, knowsLength: knowsLength)

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Times, seeks and options")
 struct PlayerPartsTests {
-    @Test("A time is a number of seconds or a named special value")
+    @Test("A time is a number of seconds or a special value, such as indefinite")
     func times() {
         #expect(CMTime(seconds: 1.5, preferredTimescale: 600) == CMTime(value: 900, timescale: 600))
         #expect(CMTime(value: 900, timescale: 600).seconds == 1.5)
@@ -22,7 +22,7 @@ struct PlayerPartsTests {
         #expect(stretch.containsTime(CMTime(value: 1, timescale: 1)) && !stretch.containsTime(stretch.end))
     }
 
-    @Test("A seek finishes when playback restarts after the seek has reached the demuxer")
+    @Test("A seek finishes when playback restarts after the demuxer has started the seek")
     func seekArrives() {
         var tracker = SeekTracker()
         #expect(tracker.sent(1) == nil)
@@ -49,7 +49,7 @@ struct PlayerPartsTests {
         #expect(tracker.pending == nil)
     }
 
-    @Test("Headless mode has no output; other modes have a fallback for machines without a screen or sound")
+    @Test("Headless mode disables output; otherwise, machines without a screen or sound device fall back to no output")
     func options() {
         func value(_ name: String, _ options: PlaybackOptions) -> String? {
             options.initial.last { $0.name == name }?.value

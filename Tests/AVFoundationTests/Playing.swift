@@ -8,7 +8,7 @@ struct Playing {
     let asset: AVURLAsset
     let item: AVPlayerItem
     let player = AVPlayer()
-    /// The delegate. It is retained here, because assets reference it weakly.
+    /// The delegate, which is retained here because assets reference it weakly.
     private let delegate: (any AVAssetResourceLoaderDelegate)?
 
     init(_ asset: AVURLAsset, speed: Double? = nil) {
@@ -35,7 +35,7 @@ struct Playing {
         self.init(delegate, queue: delegate.queue, name: name, speed: speed, setUp: setUp)
     }
 
-    /// Puts the item into the player and waits until it is ready to play or has failed.
+    /// Makes the item the player's current item, and waits until it is ready to play or has failed.
     func load() async {
         await news(of: .AVPlayerItemStatusDidChange) { player.replaceCurrentItem(with: item) }
     }
@@ -51,8 +51,8 @@ struct Playing {
         return await Listening.first(of: ends, item, action) == .AVPlayerItemDidPlayToEndTime
     }
 
-    /// Loads media longer than ten seconds, seeks back and forth, plays to the end, and checks that the contract is not
-    /// violated.
+    /// Loads the item, seeks back and forth within its first ten seconds, plays it to the end, and checks that the
+    /// contract is not violated.
     func checkSeeks() async {
         await load()
         for target in [9.0, 2.0, 6.5, 0.0, 10.0] {

@@ -19,8 +19,8 @@ struct RandomLoading {
 
     private static let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
 
-    /// Runs the steps of `seed`. Each byte must equal that of the resource, and a read may end only at the end of the
-    /// resource.
+    /// Runs the steps that follow from `seed`. Each byte must equal the resource's byte at that offset, and a read may
+    /// end only at the end of the resource.
     ///
     /// - Parameters:
     ///   - checkWait: A closure that is called when a read has to wait. Its arguments are the open requests and whether

@@ -112,7 +112,7 @@ struct ResourceLoaderDriverTests {
         _ = await driver.requestData(offset: 70, length: 5).outcome()
     }
 
-    @Test("D45: isCancelled is true before the delegate is informed of a cancellation on its queue")
+    @Test("D45: isCancelled is true before the delegate is notified, on its queue, of a cancellation")
     func cancel() async {
         let told = Signal()
         let delegate = ScriptedDelegate(

@@ -21,7 +21,7 @@ struct StreamReaderTests {
         #expect(asset.requestLog.isEmpty)
     }
 
-    @Test("An item's previous playback does not read the stream after the next playback has opened it")
+    @Test("After an item's next playback has opened the stream, its previous playback can no longer read it")
     func previous() throws {
         let bytes = try TestMedia.mp3.bytes
         let delegate = MemoryDelegate(bytes, contentType: "public.mp3")

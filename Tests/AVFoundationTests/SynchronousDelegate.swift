@@ -1,14 +1,14 @@
 import AVFoundation
 
-/// A delegate that delivers all requested bytes before it returns, as if it had the bytes on disk.
+/// A delegate that delivers all requested bytes before it accepts the request, as if the bytes were on disk.
 ///
-/// A request is finished before the delegate can be informed of its cancellation.
+/// A request is finished before the delegate can be notified of a cancellation.
 final class SynchronousDelegate: NSObject, AVAssetResourceLoaderDelegate {
     let queue = DispatchQueue(label: "SynchronousDelegate")
     private let bytes: Data
     private let contentType: String
     private let answersProbe: Bool
-    /// The offset at which requests for more bytes are finished early, without an error.
+    /// The offset at which requests finish early, without an error.
     private let stopsAt: Int64
 
     init(_ media: TestMedia, answersProbe: Bool = false, stopsAt: Int64 = .max) throws {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// Real media, created by ffmpeg in the temporary directory.
+/// Real media that ffmpeg creates in the temporary directory.
 enum TestMedia: String, CaseIterable {
     case mp3 = "sine.mp3"
     case mp4 = "front.mp4"
@@ -33,8 +33,8 @@ enum TestMedia: String, CaseIterable {
 
     /// Returns a directory of media, which is created once and reused by later runs.
     ///
-    /// The directory is created under another name and moved when it is complete. If its contents change, change its
-    /// name.
+    /// The directory is created under a temporary name, and renamed when it is complete. If you change its contents,
+    /// change its name.
     static func folder(_ name: String, _ fill: (URL) throws -> Void) -> Result<URL, any Error> {
         Result {
             let files = FileManager.default

@@ -1,7 +1,7 @@
 import AVFoundation
 import Foundation
 
-/// Videos whose frames show their number as a gray value, created by ffmpeg.
+/// Videos that ffmpeg creates. Each frame shows its number as a gray value.
 ///
 /// Each video contains 10 frames per second for 12 s, with a key frame every second. The gray value is twice the number
 /// of the frame.
@@ -17,11 +17,11 @@ enum TimeMedia: String, CaseIterable {
     /// A video whose pixels are wider than they are high. The stored size is 160 by 120, and the display size is 320 by
     /// 120.
     case wide = "wide.mp4"
-    /// The first half of the file.
+    /// The first half of the MP4 file.
     case half = "half.mp4"
     /// A file with noise instead of video and audio data.
     case noise = "noise.mp4"
-    /// A single frame.
+    /// A video with a single frame.
     case single = "single.mp4"
 
     var bytes: Data { get throws { try Data(contentsOf: file) } }
@@ -41,7 +41,7 @@ enum TimeMedia: String, CaseIterable {
         let picture = "color=black:size=160x120:rate=10:duration=12,format=gray,geq=lum='2*N'"
         let video = ["-f", "lavfi", "-i", picture]
         let sound = ["-f", "lavfi", "-i", "sine=duration=12"]
-        // The video is lossless, so that a gray value differs from the requested one by at most one.
+        // The video is lossless, so that each gray value differs by at most one from the intended value.
         let h264 = ["-c:v", "libx264", "-preset", "ultrafast", "-qp", "0", "-pix_fmt", "yuv420p", "-g", "10"]
         let codecs = h264 + ["-c:a", "aac", "-movflags", "+faststart"]
         func make(_ media: TimeMedia, _ arguments: [String]) throws {

@@ -7,7 +7,7 @@ import Testing
 struct TimeRangesTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
 
-    /// Returns the loaded ranges, and waits until there is one.
+    /// Waits until there is a loaded range, and returns the loaded ranges.
     private func loaded(_ playing: Playing) async -> [CMTimeRange] {
         while playing.item.loadedTimeRanges.isEmpty {
             await playing.news(of: .AVPlayerItemLoadedTimeRangesDidChange) {}
@@ -45,7 +45,7 @@ struct TimeRangesTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Media from a delegate without ranges has no seekable times")
+    @Test("Media from a delegate that does not support ranges has no seekable times")
     func unseekable() async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp3.bytes, contentType: "public.mp3", seekable: false, knowsLength: false)

@@ -27,7 +27,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("A seek reaches its target, and the time is correct")
+    @Test("A seek reaches its target, and playback continues from its target")
     func seeks() async throws {
         let cache = context.cache()
         let item = AVPlayerItem(caching: context.origin.url("/media/long.wav"), in: cache)
@@ -65,7 +65,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("The report has one result for each of its 25 questions, and is written as JSON and Markdown")
+    @Test("The report contains a result for each of its 25 questions, and can be written as JSON and Markdown")
     func report() async throws {
         let probes = (LoadingProbes.all + PlaybackProbes.all + SystemProbes.all).sorted { $0.number < $1.number }
         #expect(probes.map(\.number) == Array(1...25))

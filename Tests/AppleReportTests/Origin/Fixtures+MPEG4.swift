@@ -2,11 +2,11 @@ import Foundation
 
 /// Silent AAC in MPEG-4 (ISO 14496-12), with its index before or after the samples.
 extension Fixtures {
-    /// An empty frame of AAC-LC, mono: one channel element without spectral data.
+    /// An empty AAC-LC frame, mono, which consists of one channel element without spectral data.
     private static let silentFrame = Data([0x00, 0xC8, 0x00, 0x80, 0x23, 0x80])
     private static let sampleRate: UInt32 = 44100
 
-    /// Returns a file with `frames` frames of 1024 samples.
+    /// Returns a file with `frames` frames of 1024 samples each.
     static func m4a(frames: Int, indexAtEnd: Bool) -> Data {
         let type = box("ftyp", Data("M4A ".utf8) + big(UInt32(0)) + Data("M4A mp42isom".utf8))
         var samples = Data()

@@ -1,14 +1,14 @@
 import Foundation
 
-/// Short media files that this code generates: silence, or a tone.
+/// Short media files that this code generates. They contain silence or a tone.
 enum Fixtures {
-    /// A file at an origin.
+    /// A file to serve from an origin.
     struct File: Sendable {
         var bytes: Data
         var contentType: String
     }
 
-    /// All files by name.
+    /// All files, by name.
     static let all: [String: File] = [
         "tone.wav": File(bytes: wave(seconds: 4, sampleRate: 8000), contentType: "audio/wav"),
         "long.wav": File(bytes: wave(seconds: 90, sampleRate: 44100), contentType: "audio/wav"),
@@ -37,7 +37,7 @@ enum Fixtures {
         return data
     }
 
-    /// Returns silent frames of MPEG-1 layer III, mono, at 44.1 kHz, without a Xing header.
+    /// Returns a file of silent frames in MPEG-1 layer III, mono, at 44.1 kHz, without a Xing header.
     ///
     /// A frame consists of 1152 samples. Its side information and its data are zeros, which is valid and silent.
     ///

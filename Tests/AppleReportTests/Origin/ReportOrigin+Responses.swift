@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// - `/media`: ranges and a length
 /// - `/endless`: bytes until the connection closes, without a length or ranges
-/// - `/held`: the first half, and the second half after it is released
+/// - `/held`: the first half, and the second half once it is released
 /// - `/moved`: a redirect to `/media`
 /// - `/cookie`: 403 without a cookie
 /// - `/missing`: 404

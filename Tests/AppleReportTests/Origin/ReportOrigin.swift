@@ -36,7 +36,7 @@ final class ReportOrigin: Sendable {
     /// The state that all bodies under `/held` share.
     let held = HeldBodies()
 
-    /// Listens on a free port.
+    /// Creates an origin that listens on a free port.
     init(files: [String: Fixtures.File]) throws {
         self.files = files
         guard let first = Self.listen(isIPv6: false, port: 0) else { throw POSIXError(.EADDRINUSE) }
@@ -47,7 +47,7 @@ final class ReportOrigin: Sendable {
         if let second { accept(on: second.socket, isIPv6: true) }
     }
 
-    /// Closes all sockets, which ends running requests.
+    /// Shuts down all sockets, which ends requests in progress.
     func stop() {
         let sockets = state.withLock { state in
             state.isStopped = true
@@ -71,7 +71,7 @@ final class ReportOrigin: Sendable {
         state.withLock { $0.received.filter { $0.path.hasSuffix(name) } }
     }
 
-    /// From now on, sends bodies under `/held` completely, or holds their second halves.
+    /// Releases the second halves of bodies under `/held`, or holds those of later bodies again.
     func release(_ isReleased: Bool) { held.release(isReleased) }
 
     // MARK: Sockets
@@ -180,7 +180,7 @@ final class ReportConnection {
 
     init(_ socket: Int32) { self.socket = socket }
 
-    /// Reads and returns the header of the next request, or `nil` at the end of the connection.
+    /// Reads and returns the header of the next request. Returns `nil` if the connection ends.
     func readHeader() -> String? {
         let end: [UInt8] = [13, 10, 13, 10]
         while true {
@@ -214,7 +214,7 @@ final class ReportConnection {
     }
 }
 
-/// The hold on the second halves of bodies. The connections' threads wait until it ends.
+/// The hold on the second halves of bodies. The connections' threads wait until the hold ends.
 final class HeldBodies: Sendable {
     private let condition = NSCondition()
     private let isReleased = Mutex(false)

@@ -123,7 +123,8 @@ enum PlaybackProbes {
         },
     ]
 
-    /// Plays media whose second half is not received, until the player stalls.
+    /// Plays media until the player stalls because the second half is held, and then releases the second half. Returns
+    /// the player's notifications and further details.
     @MainActor private static func stall(in context: ProbeContext) async throws -> (EventLog, [String]) {
         context.origin.release(false)
         let cache = context.cache()

@@ -11,7 +11,7 @@ import SpoolAVFoundation
         return describe(item)
     }
 
-    /// Returns a text with the status and the error of an item.
+    /// Returns the status and the error of an item as text.
     static func describe(_ item: AVPlayerItem) -> String {
         switch item.status {
         case .readyToPlay: "ready to play"
@@ -20,14 +20,14 @@ import SpoolAVFoundation
         }
     }
 
-    /// Returns a text with the domain and the code of an error, and of its underlying error.
+    /// Returns the domains and codes of an error and its underlying error as text.
     static func describe(_ error: (any Error)?) -> String {
         guard let error = error as NSError? else { return "no error" }
         let cause = (error.userInfo[NSUnderlyingErrorKey] as? NSError).map { ", caused by \($0.domain) \($0.code)" }
         return "\(error.domain) \(error.code)" + (cause ?? "")
     }
 
-    /// Plays an item until its end or a failure. Returns a description of the outcome.
+    /// Plays an item until it ends or fails. Returns a description of the outcome.
     static func playToEnd(_ player: AVPlayer, _ item: AVPlayerItem, seconds: Double = 20) async throws -> String {
         let log = EventLog(of: player)
         player.play()
@@ -40,7 +40,7 @@ import SpoolAVFoundation
     /// Returns a number of seconds as text with two decimal places.
     static func text(_ seconds: Double) -> String { String(format: "%.2f", seconds) }
 
-    /// Plays media through a new cache while its loading requests are recorded.
+    /// Plays media through a new cache, and records its loading requests.
     static func trace(
         _ name: String, in context: ProbeContext, deliversProbe: Bool = true, seconds: Double = 2
     ) async throws -> (outcome: String, trace: LoadingTrace) {

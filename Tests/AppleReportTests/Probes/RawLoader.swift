@@ -2,11 +2,11 @@ import AVFoundation
 import Foundation
 import Synchronization
 
-/// A resource loader that serves bytes from memory, to observe a player without the cache.
+/// A loader that serves bytes from memory, to observe how a player behaves without the cache.
 ///
-/// The conformance to `Sendable` is unchecked, but the class contains only constants and a mutex.
+/// The conformance to `Sendable` is unchecked, but safe, because the class contains only constants and a mutex.
 final class RawLoader: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
-    /// The way in which a loader serves requests.
+    /// The behavior of a loader when it receives a request.
     enum Behavior: Sendable {
         /// The loader serves all bytes.
         case serves(entireLength: Bool)

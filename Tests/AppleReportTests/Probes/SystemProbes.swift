@@ -10,7 +10,7 @@ import FoundationNetworking
 import Glibc
 #endif
 
-/// The probes of files and the network on the system.
+/// The probes of the operating system's files and network.
 enum SystemProbes {
     static let all: [Probe] = [
         Probe(20, "Which directories does a cache exclude from backups?", .system) { context in

@@ -40,7 +40,7 @@ enum Platform {
         return String(decoding: text.prefix { $0 != 0 }, as: UTF8.self)
     }
 
-    /// Does nothing, because on this platform the main thread serves the main queue.
+    /// Does nothing, because the main queue uses the main thread on this platform.
     static func markMainQueue() {}
 
     /// Whether the caller runs on the main thread.
@@ -69,12 +69,12 @@ enum Platform {
         return player
     }
 
-    /// Observes changes of properties until the returned object is released.
+    /// Records changes to the player's status in the log until the returned object is released.
     @MainActor static func observeStatus(of player: AVPlayer, in log: EventLog) throws -> AnyObject {
         player.observe(\.timeControlStatus) { @Sendable _, _ in log.add("time control status") }
     }
 
-    /// Determines whether a cache excludes its directory, but not the parent directory, from backups.
+    /// Determines whether a cache's directory and its parent directory are excluded from backups.
     static func backupFlags(of directory: URL) throws -> Observation {
         func isExcluded(_ url: URL) throws -> Bool {
             try url.resourceValues(forKeys: [.isExcludedFromBackupKey]).isExcludedFromBackup ?? false
@@ -99,7 +99,7 @@ enum Platform {
         #endif
     }
 
-    /// Deallocates a range of a file.
+    /// Deallocates a range of a file. Returns whether this succeeded.
     static func punchHole(in descriptor: Int32, _ range: Range<Int>) -> Bool {
         var hole = fpunchhole_t(
             fp_flags: 0, reserved: 0, fp_offset: off_t(range.lowerBound), fp_length: off_t(range.count))
@@ -117,8 +117,8 @@ enum Platform {
         let session = URLSession(configuration: .ephemeral, delegate: delegate, delegateQueue: nil)
         let task = session.dataTask(with: url)
         task.resume()
-        // The result is the number of bytes that are received within a fixed time, because no event shows that the last
-        // ones were received.
+        // The bytes are counted for a fixed time, because there is no event that indicates that the last bytes were
+        // received.
         try await Task.sleep(for: .seconds(2))
         session.invalidateAndCancel()
         let (before, after) = delegate.counts

@@ -22,7 +22,7 @@ enum Platform {
 
     private static let mainQueue = DispatchSpecificKey<Bool>()
 
-    /// Marks the main queue for ``isOnMainQueue``.
+    /// Marks the main queue, so that ``isOnMainQueue`` can recognize it.
     static func markMainQueue() { DispatchQueue.main.setSpecific(key: mainQueue, value: true) }
 
     /// Whether the caller runs on the main queue, which may be served by a thread other than the main thread.
@@ -53,7 +53,7 @@ enum Platform {
         return player
     }
 
-    /// Observes changes of properties until the returned object is released.
+    /// Throws an error, because Linux has no key-value observing.
     @MainActor static func observeStatus(of player: AVPlayer, in log: EventLog) throws -> AnyObject {
         throw Unavailable("Linux has no key-value observing")
     }
@@ -66,7 +66,7 @@ enum Platform {
         throw Unavailable("Linux has no protection classes")
     }
 
-    /// Deallocates a range of a file.
+    /// Deallocates a range of a file. Returns whether this succeeded.
     static func punchHole(in descriptor: Int32, _ range: Range<Int>) -> Bool {
         c_system_files_punch(descriptor, off_t(range.lowerBound), off_t(range.count)) == 0
     }
@@ -76,7 +76,7 @@ enum Platform {
         Int(c_system_files_next_hole(descriptor, off_t(offset)))
     }
 
-    /// Measures the bytes that URLSession delivers after `suspend()`.
+    /// Throws an error, because URLSession on Linux sends a request again after `suspend()`.
     static func suspendOvershoot(_ url: URL) async throws -> Observation {
         throw Unavailable("FoundationNetworking sends a request again after suspend()")
     }

@@ -16,7 +16,7 @@ struct Probe: Sendable {
     let number: Int
     let question: String
     let subject: Subject
-    /// The maximum time in seconds.
+    /// The time limit in seconds.
     var limit = 30.0
     let run: @MainActor @Sendable (ProbeContext) async throws -> Observation
 
@@ -43,7 +43,8 @@ struct Observation: Sendable {
     }
 }
 
-/// The error of a probe that requires an API that the platform lacks, or an event that no program can cause.
+/// The error of a probe that requires an API that is not available on the platform, or an event that no program can
+/// cause.
 struct Unavailable: Error {
     let reason: String
 
@@ -65,7 +66,7 @@ final class ProbeContext: Sendable {
 
     deinit {
         origin.stop()
-        try? FileManager.default.removeItem(at: directory)  // If this fails, the system removes the directory later.
+        try? FileManager.default.removeItem(at: directory)  // If removal fails, the system removes the directory later.
     }
 
     /// Returns a new cache in a separate directory.

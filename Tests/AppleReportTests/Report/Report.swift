@@ -5,11 +5,11 @@ import SpoolAVFoundation
 struct Report: Codable, Sendable {
     /// The outcome of one probe.
     struct Finding: Codable, Sendable {
-        /// The possible outcomes.
+        /// The possible outcomes of a probe.
         enum State: String, Codable, Sendable {
             /// The probe has recorded a result.
             case recorded
-            /// The platform lacks an API, or no program can cause the event.
+            /// An API is not available on the platform, or no program can cause an event.
             case unavailable = "not available on this platform"
             /// The probe did not end within its time limit.
             case timedOut = "timed out"
