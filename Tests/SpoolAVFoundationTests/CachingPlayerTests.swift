@@ -98,7 +98,7 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: while the origin is unreachable, failed items are replaced, and playback resumes without an error",
+        "I4: failed items are replaced while the origin is unreachable, and playback resumes without an error",
         arguments: Pattern.allCases)
     func networkGone(pattern: Pattern) async throws {
         let (line, upstream, cache, player) = try await stage(pattern: pattern)
@@ -144,7 +144,9 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: a token that expires during playback is renewed without replacing the item", arguments: Pattern.allCases)
+    @Test(
+        "I4: a token that expires during playback is renewed, and the item is not replaced", arguments: Pattern.allCases
+    )
     func tokenExpires(pattern: Pattern) async throws {
         let bytes = try await SampleMedia.mp3.bytes(seconds: 60)
         let origin = GuardedUpstream(["/song.mp3": .init(bytes)])
@@ -260,7 +262,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: an item that failed and that AVPlayer removes from its queue is not treated as ended")
+    @Test("I4: a failed item that AVPlayer removes from its queue is not treated as ended")
     func thrownAway() async throws {
         let (line, upstream, cache, player) = try await stage()
         upstream.hold(from: 800_000)
@@ -333,7 +335,7 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: a failed player, or one whose media server was reset, is replaced by a new player",
+        "I4: a new player replaces a player that failed, or whose media server was reset",
         arguments: [false, true])
     func spentPlayer(isReset: Bool) async throws {
         let (_, upstream, cache, previous) = try await stage(speed: 1)
@@ -379,7 +381,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: a player that is paused in the background does not load anything, not even for newly added entries")
+    @Test("I4: a player that is paused in the background does not load any media, even for newly added entries")
     func background() async throws {
         let (_, upstream, cache, player) = try await stage(speed: 1)
         upstream.hold(from: 800_000)
@@ -398,7 +400,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: a seek in media that can't be played returns false, and a cancelled seek stops waiting")
+    @Test("I4: a seek in media that can't be played returns false, and a cancelled task does not wait for its seek")
     func seeksInVain() async throws {
         let (line, _, cache, player) = try await stage()
         line.refusals = 99
@@ -413,7 +415,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: after the end, playback resumes with an added entry, at a seek target, or at the start")
+    @Test("I4: after the end, playback continues with an added entry, at a seek target, or from the start")
     func afterTheEnd() async throws {
         let (_, _, cache, player) = try await stageAtEnd()
         player.play()
@@ -430,7 +432,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: an entry plays again if the repeat mode is set to one while its end is reported")
+    @Test("I4: if the repeat mode is set to one while an entry's end is reported, the entry plays again")
     func repeatsAtEnd() async throws {
         let (_, upstream, cache, player) = try await stage()
         player.play(address())

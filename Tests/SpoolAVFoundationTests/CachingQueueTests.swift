@@ -67,7 +67,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: the next entries are preloaded, and their preloads are cancelled when other entries are next")
+    @Test("Z14: the next entries are preloaded, and the preloads of entries that are no longer next are cancelled")
     func preloads() async throws {
         let upstream = try await upstream(7)
         let cache = try await folder.cache(upstream, cuttingAtOnce)

@@ -86,7 +86,7 @@ struct CachingResourceLoaderTests {
     }
 
     @Test(
-        "D42: the content type is chosen from the allowed types",
+        "D42: the loader chooses the content type from the allowed types",
         arguments: [["com.apple.m4a-audio", "public.mp3"], ["public.mpeg-4"], []])
     func allowedTypes(allowed: [String]) async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -99,7 +99,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("D42: if no allowed type fits, the request fails instead of raising an exception")
+    @Test("D42: if no allowed type matches the resource, the request fails, and no exception is raised")
     func noAllowedType() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -157,7 +157,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("With the redirect option, the player is redirected to the origin for media without a length")
+    @Test("Under the redirect policy, the player is redirected to the origin for media without a length")
     func unknownLengthRedirects() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
@@ -213,7 +213,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("E260: the request fails if the player's request differs from the source's, or the player can't load the URL")
+    @Test("E260: the player is not redirected if it would send a different request, or can't load the URL")
     func redirectsNothingElse() async throws {
         let insecure = NSURLErrorAppTransportSecurityRequiresSecureConnection
         let cases: [(UpstreamError.Code, DirectLoadingPolicy, MediaSource, Int)] = [
@@ -424,7 +424,7 @@ struct CachingResourceLoaderTests {
 
     // MARK: Lifetime
 
-    @Test("D46: the loader lives as long as its asset; releasing the asset ends its readers, and stored bytes remain")
+    @Test("D46: the loader lives as long as its asset; releasing the asset ends all readers, and stored bytes remain")
     func lifetime() async throws {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         upstream.hold(from: 300_000)

@@ -75,7 +75,7 @@ struct ContainerTests {
     }
 
     @Test(
-        "E79: the player gets the detected type, unless the app overrides it",
+        "E79: the detected type is reported to the player, unless the app overrides the type",
         arguments: [
             ("audio/mpeg", nil, "com.apple.m4a-audio"), ("application/octet-stream", nil, "com.apple.m4a-audio"),
             ("video/mp4", nil, "public.mpeg-4"), (nil, nil, "com.apple.m4a-audio"),

@@ -28,7 +28,7 @@ struct ImageTests {
     }
 
     @Test(
-        "Images equal those from the file, each byte is fetched once, and later requests do not need the origin",
+        "Images are the same as from the file, each byte is fetched once, and later requests do not need the origin",
         arguments: [SampleMedia.mp4, .mp4MoovAtEnd, .webm], AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: 12)
@@ -60,7 +60,7 @@ struct ImageTests {
         await cache.close()
     }
 
-    @Test("An error status from the origin is reported as the image's error")
+    @Test("If the origin responds with an error status, the image fails with the matching error")
     func refusal() async throws {
         let origin = try await OriginServer.start([:])
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())

@@ -57,7 +57,7 @@ struct ItemRecoveryTests {
         #expect(recovery.check(at(300, .failed(.other))) == .freshItem)
     }
 
-    @Test("Missing media is reported immediately, unless it has played before")
+    @Test("Missing media is reported immediately, unless the media was ready to play before")
     func missing() {
         var recovery = ItemRecovery()
         #expect(recovery.check(at(0, .failed(.missing))) == .giveUp && recovery.hasGivenUp)
@@ -111,7 +111,7 @@ struct ItemRecoveryTests {
         #expect(actions == Array(repeating: .freshItem, count: 4) + [.giveUp])
     }
 
-    @Test("When all attempts are used, the next failure is reported immediately")
+    @Test("After all attempts have been used up, the next failure is reported immediately")
     func exhausted() {
         var recovery = ItemRecovery()
         var second = 0.0

@@ -6,7 +6,7 @@ import Testing
 
 @Suite("Errors for the player")
 struct LoadingFailureTests {
-    @Test("Each cause has the error code that AVFoundation's own loading would report")
+    @Test("Each cause is converted to the error code that AVFoundation's own loading would report")
     func codes() {
         let cases: [(any Error, Int)] = [
             (CacheError(.originUnavailable, "gone"), NSURLErrorCannotConnectToHost),

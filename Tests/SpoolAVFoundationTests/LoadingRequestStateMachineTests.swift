@@ -16,7 +16,7 @@ struct LoadingRequestStateMachineTests {
     // MARK: The requested data
 
     @Test(
-        "D42: the two probe bytes count as requested data only if probes receive their bytes",
+        "D42: the two probe bytes count as requested data only if the loader delivers them",
         arguments: [false, true])
     func probe(isDelivered: Bool) {
         func start(_ information: Bool, _ length: Int, toEnd: Bool = false) -> Int64? {
@@ -29,7 +29,7 @@ struct LoadingRequestStateMachineTests {
         #expect(start(false, 2) == 0 && start(true, 3) == 0 && start(true, 2, toEnd: true) == 0)
     }
 
-    @Test("D43: a request to the end ignores its length, and sums do not overflow")
+    @Test("D43: the length of a request to the end is ignored, and sums do not overflow")
     func ends() {
         #expect(RequestedData(information: false, data: Self.data(5, 10)).end == 15)
         #expect(RequestedData(information: false, data: Self.data(5, 10, toEnd: true)).end == nil)
@@ -56,7 +56,7 @@ struct LoadingRequestStateMachineTests {
                 information: information, data: Self.data(offset, length, toEnd: toEnd), deliversProbe: deliversProbe))
     }
 
-    @Test("The information is provided first, then the bytes to the end, and then the request finishes")
+    @Test("The information is provided first, then the bytes up to the end, and then the request finishes")
     func informationThenBytes() {
         var machine = machine(information: true, 0, 10, toEnd: true)
         #expect(machine.informationLoaded(length: 12) == [.fillInformation, .read(token: 1, from: 0, to: 12)])
@@ -99,7 +99,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [.finish])
     }
 
-    @Test("A request past the end is clipped, and a request that starts at the end finishes without bytes")
+    @Test("A request that extends past the end is clipped, and one that starts at the end finishes without bytes")
     func clipped() {
         var over = machine(90, 20)
         #expect(over.informationLoaded(length: 100) == [.read(token: 1, from: 90, to: 100)])

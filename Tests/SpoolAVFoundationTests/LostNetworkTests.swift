@@ -76,7 +76,7 @@ struct LostNetworkTests {
         await stage.cache.close()
     }
 
-    @Test("E77: an origin that was never reached fails the request immediately")
+    @Test("E77: if the origin was never reached, the request fails immediately")
     func neverReached() async throws {
         let folder = try ScratchFolder()
         let line = CutLine(MemoryUpstream([:]))

@@ -9,7 +9,8 @@ struct NowPlayingSnapshotTests {
             entry: .init(number: entry), duration: 60, rate: rate, time: time, at: .seconds(at))
     }
 
-    @Test("Now Playing is updated after a seek or a change of rate or entry, but not during normal playback")
+    @Test(
+        "Now Playing information is updated after a seek or a change of rate or entry, but not during normal playback")
     func follows() {
         let previous = moment(100, 10)
         #expect(moment(105, 15).follows(previous) && moment(105, 15.5).follows(previous))

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("Play order")
+@Suite("Playback order")
 struct PlaybackOrderTests {
     private func order(_ count: Int) -> PlaybackOrder {
         var order = PlaybackOrder()
@@ -24,7 +24,7 @@ struct PlaybackOrderTests {
         return course
     }
 
-    @Test("A queue plays once, repeats all entries, or repeats one entry")
+    @Test("A queue plays its entries once, repeats all entries, or repeats one entry")
     func repeatMode() {
         var order = order(3)
         #expect(course(order) == [1, 2, 3])
@@ -47,7 +47,7 @@ struct PlaybackOrderTests {
         #expect(PlaybackOrder().upcoming(3) == [] && PlaybackOrder().following == nil)
     }
 
-    @Test("After the current entry is removed, the next remaining entry is current; if there is none, the last one is")
+    @Test("If the current entry is removed, the next remaining entry becomes current, or the last one if none follows")
     func removal() {
         var order = order(5)
         order.jump(to: 3)
@@ -62,7 +62,7 @@ struct PlaybackOrderTests {
         #expect(order.current == nil && order.following == nil)
     }
 
-    @Test("Moved and added entries play where they are listed, and the current entry does not change")
+    @Test("Moved and added entries play in the order of the list, and the current entry does not change")
     func moves() {
         var order = order(4)
         order.jump(to: 2)
@@ -77,7 +77,7 @@ struct PlaybackOrderTests {
     }
 
     @Test(
-        "When shuffled, the current entry is first and each entry plays once; unshuffling restores the order",
+        "In a shuffled queue, the current entry is first and each entry plays once; unshuffling restores the order",
         arguments: 0..<20)
     func shuffle(seed: UInt64) {
         var order = order(20)
@@ -93,7 +93,7 @@ struct PlaybackOrderTests {
     }
 
     @Test(
-        "After random edits, exactly the listed entries are played, and a nonempty queue has a current entry",
+        "After random edits, exactly the listed entries play, and a nonempty queue has a current entry",
         arguments: 0..<50)
     func random(seed: UInt64) {
         var random = SplitMix(seed)

@@ -99,7 +99,7 @@ struct QueueLoadingTests {
         await cache.close()
     }
 
-    @Test("While an item plays, a small range of the queue's next item is loaded", arguments: Pattern.allCases)
+    @Test("While an item plays, the start of the queue's next item is loaded", arguments: Pattern.allCases)
     func loadsAhead(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)

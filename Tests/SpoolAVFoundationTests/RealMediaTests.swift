@@ -39,7 +39,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "D50, E80: media plays with seeks to its end, and again from the reopened cache without its origin",
+        "D50, E80: media plays to its end, also after seeks, and again from the reopened cache without its origin",
         arguments: SampleMedia.allCases, AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: Self.seconds)
@@ -74,7 +74,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "Media with a custom scheme plays through a resolver, and again without an origin or resolver",
+        "Media with a custom scheme plays through a resolver, and again without the origin and the resolver",
         arguments: AVAssetResourceLoader.PlayerPattern.allCases)
     func schemeOfTheApp(pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let media = SampleMedia.mp3
@@ -103,7 +103,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "A22, D50, E80: media from an origin without ranges plays with seeks, and again without the origin",
+        "A22, D50, E80: media from an origin without ranges plays, also after seeks, and again without the origin",
         arguments: AVAssetResourceLoader.PlayerPattern.allCases)
     func originWithoutRanges(pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let media = SampleMedia.mp3
@@ -125,7 +125,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "A22, E69: media without a length plays with seeks, is stored, and plays again without its origin",
+        "A22, E69: media without a length plays, also after seeks, is stored, and plays again without its origin",
         arguments: [SampleMedia.mp3, .m4a], AVAssetResourceLoader.PlayerPattern.allCases)
     func withoutLength(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let folder = try ScratchFolder()
@@ -188,7 +188,7 @@ struct RealMediaTests {
         await cache.close()
     }
 
-    @Test("I1: one expression creates an item for the cache, and the item reports its origin's error")
+    @Test("I1: one expression creates an item that uses the cache, and the item reports an error from its origin")
     func refusal() async throws {
         let origin = try await OriginServer.start([:])
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())

@@ -107,7 +107,8 @@ struct RenewalTests {
     }
 
     @Test(
-        "E264: the content type of a request that fails is empty or allowed", arguments: [nil, "public.mp3"])
+        "E264: the content type of a failed request is empty, or one that the player allows",
+        arguments: [nil, "public.mp3"])
     func failedContentType(allowed: String?) async throws {
         let cache = try await folder.cache(MemoryUpstream([:]), cuttingAtOnce)
         let (watching, asset) = try watched(cache)
@@ -182,7 +183,7 @@ struct RenewalTests {
         await cache.close()
     }
 
-    @Test("N11: if renewed credentials are rejected too, the request fails with an authentication error")
+    @Test("N11: if renewed credentials are also rejected, the request fails with an authentication error")
     func refused() async throws {
         let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         origin.accept(99)

@@ -28,7 +28,7 @@ final class RecordingServer: MediaServer {
 @MainActor struct ServerUseTests {
     private let cache = MediaCache.inMemory(upstream: MemoryUpstream(["/song.mp3": .pattern(50_000)]))
 
-    @Test("E376: in the background, the server is suspended when its last player has paused, and not before")
+    @Test("E376: in the background, the server is suspended once its last player has paused, and not before")
     func lastPlayer() async {
         let server = RecordingServer()
         let players = (0..<2).map { _ in CachingPlayer(in: cache, server: server) }
@@ -47,7 +47,7 @@ final class RecordingServer: MediaServer {
         await cache.close()
     }
 
-    @Test("E376: a released player neither suspends the server nor counts as one that uses it")
+    @Test("E376: a player that is released does not suspend the server, and no longer counts as a user of the server")
     func released() async {
         let server = RecordingServer()
         var first: ServerUse? = ServerUse(of: server)

@@ -38,7 +38,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.tick, now(.waiting, rate: 1.5)) == [.play(rate: 1.5)])
     }
 
-    @Test("E77: an offline player plays its 30 s of buffered media, waits as long as needed, and resumes")
+    @Test("E77: an offline player plays 30 s of buffered media, waits as long as needed, and resumes")
     func offlineMinute() {
         var machine = playing()
         for _ in 0..<30 { #expect(machine.handle(.tick, now(.playing, rate: 1)) == []) }
@@ -52,7 +52,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.tick, now(.playing, rate: 1)) == [.stopWaiting])
     }
 
-    @Test("E77: a pause during a stall ends the recovery, and later playback is not affected")
+    @Test("E77: a pause during a stall ends the recovery, and does not affect later playback")
     func pausedDuringStall() {
         var machine = playing()
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
@@ -81,7 +81,7 @@ struct StallRecoveryStateMachineTests {
     }
 
     @Test(
-        "E77: a notification shows that an apparent pause by the app is a stall, unless it follows an interruption")
+        "E77: a pause by the app is treated as a stall if a stall is reported afterwards; an interruption is not")
     func lateAnnouncement() {
         var machine = playing(1.5)
         #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0)) == [])
@@ -102,7 +102,7 @@ struct StallRecoveryStateMachineTests {
         #expect(first.state == .paused)
     }
 
-    @Test("If an item replaces a stalled one, the wait ends and the new item is expected to play")
+    @Test("If a new item replaces a stalled item, the wait ends, and the new item is expected to play")
     func items() {
         var machine = playing(1.5)
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))

@@ -57,7 +57,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: AVPlayer(caching:in:) creates a player for a cached item that recovers from stalls")
+    @Test("E77: AVPlayer(caching:in:) creates a player that has a cached item and recovers from stalls")
     func cachingPlayer() async throws {
         let cache = try await folder.cache(try await upstream(), cuttingAtOnce)
         let player = AVPlayer(caching: address(), in: cache)
@@ -67,7 +67,9 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: a pause during a stall is respected when bytes are received", arguments: Pattern.allCases)
+    @Test(
+        "E77: if playback is paused during a stall, it does not resume when bytes are received",
+        arguments: Pattern.allCases)
     func pausedDuringStall(pattern: Pattern) async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)
@@ -172,7 +174,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: an item that timed out is replaced by a new one, which resumes at the same time and rate")
+    @Test("E77: a new item replaces an item that timed out, and resumes at the same time and rate")
     func freshItem() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cuttingAtOnce)

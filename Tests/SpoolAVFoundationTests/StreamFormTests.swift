@@ -192,7 +192,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a stream with most of its segments missing is reported as failed, not as ended")
+    @Test("N5: a stream whose segments are mostly missing is reported as failed, not as ended")
     func missingSegments() async throws {
         let stage = try await StreamStage(in: folder)
         stage.fail((2...5).map { "/media\($0).ts" }, .status(404))
@@ -202,7 +202,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a stream continues without its server if the server is stopped during playback")
+    @Test("N5: if the server is stopped during playback, the stream continues without it")
     func stoppedServer() async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
         stage.player.play(stage.url)
@@ -212,7 +212,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: a server that waits for an origin stops immediately")
+    @Test("N5: a server that is waiting for an origin can be stopped immediately")
     func stoppedWhileWaiting() async throws {
         let stage = try await StreamStage(in: folder)
         stage.fail(["/media3.ts"], .reset(after: nil))
@@ -240,7 +240,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "I4, E265: if the server's port is lost in the background, a new item resumes at the same time",
+        "I4, E265: if the server loses its port in the background, a new item resumes at the same time",
         arguments: [true, false])
     func lostPort(returnsToForeground: Bool) async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
@@ -271,7 +271,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("E267: the in-app server listens on both addresses of `localhost`, or uses another port")
+    @Test("E267: the in-app server listens on the same port of both addresses of `localhost`, or uses another port")
     func bothAddresses() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = ProxyServer.inApp(cache)

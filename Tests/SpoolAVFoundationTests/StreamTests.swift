@@ -78,7 +78,7 @@ struct StreamTests {
         }
     }
 
-    @Test("Media other than HLS does not use the server, and HLS without a server uses its original URL")
+    @Test("Media other than HLS does not use the server, and HLS plays from its original URL if there is no server")
     func others() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = try await server(cache)
@@ -97,7 +97,7 @@ struct StreamTests {
         await cache.close()
     }
 
-    @Test("A stream's item can be replaced by a new item from the same server")
+    @Test("A stream's item can be replaced by a new item that uses the same server")
     func fresh() async throws {
         let origin = try await OriginServer.start(try await resources())
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())

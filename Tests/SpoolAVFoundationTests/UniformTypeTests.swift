@@ -33,7 +33,7 @@ struct UniformTypeTests {
         #expect(both.contains("com.apple.quicktime-movie"))
     }
 
-    @Test("D42: the type is chosen from the types that the player allows, if there are any")
+    @Test("D42: if the player allows only some types, the type is chosen from these types")
     func allowed() {
         let types = UniformType.candidates(contentType: "audio/mp4", pathExtension: "m4a")
         #expect(UniformType.choose(from: types, allowed: nil) == "public.mpeg-4-audio")
@@ -61,7 +61,7 @@ struct UniformTypeTests {
         #expect(told == expected)
     }
 
-    @Test("Bytes that are not media have no type, regardless of the length")
+    @Test("For bytes that are not media, no type is identified, regardless of their number")
     func noSignature() {
         for count in 0..<20 {
             #expect(UniformType.identifier(ofFileBeginning: Data(repeating: 0x20, count: count)) == nil)
