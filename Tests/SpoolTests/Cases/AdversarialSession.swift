@@ -175,7 +175,7 @@ final class AdversarialSession: Sendable {
 @Suite("Sessions with a hostile origin", .timeLimit(.minutes(10)))
 struct AdversarialSessionTests {
     @Test(
-        "E61 to E71: whatever the origin's responses, a read gets correct bytes or an error after a few requests",
+        "E61 to E71: whatever the origin sends, each read gets correct bytes or an error after few requests",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [true, false])
     func session(_ policy: FreshnessPolicy, changes: Bool) async throws {
         let summary = try await AdversarialSession.run(seed: 1, requests: 50, policy: policy, changes: changes)

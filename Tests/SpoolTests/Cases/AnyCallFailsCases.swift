@@ -65,7 +65,7 @@ struct AnyCallFailsCases {
     }
 
     @Test(
-        "C35: whichever call fails, reads are complete, records are correct, and errors contain path and cause",
+        "C35: whichever call fails, reads are complete, records are correct, and errors contain the path and the cause",
         arguments: failures)
     func everyCall(_ failure: Failure) async throws {
         let previous = try MemoryStage(["/a": .pattern(Self.length)])

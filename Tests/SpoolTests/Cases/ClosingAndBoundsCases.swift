@@ -97,7 +97,7 @@ struct ClosingAndBoundsCases {
         }
     }
 
-    @Test("E57: close() takes at most one second, even if a resource is reopened meanwhile")
+    @Test("E57: close() takes at most one second, even if a resource is reopened in the meantime")
     func closesThoughReopened() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000, .stall(after: 100_000))])
         let cache = try await stage.open()
@@ -160,7 +160,7 @@ struct ClosingAndBoundsCases {
         #expect(disk.mostOpenFiles <= 256)
     }
 
-    @Test("E58: the memory for bytes that are not stored is limited for the whole cache")
+    @Test("E58: the memory for bytes that are not stored has one limit for the whole cache")
     func uncachedMemory() async throws {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let paths = ["/a", "/b", "/c"]

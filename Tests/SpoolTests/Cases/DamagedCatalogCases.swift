@@ -9,7 +9,7 @@ import Testing
 struct DamagedCatalogCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("C40: an unreadable table of checksums causes the loss of stored bytes, but playback is complete")
+    @Test("C40: if the table of checksums is unreadable, the stored bytes are lost, but media plays completely")
     func sealsUnreadable() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in

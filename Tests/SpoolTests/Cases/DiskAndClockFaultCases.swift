@@ -86,7 +86,7 @@ struct DiskAndClockFaultCases {
         }
     }
 
-    @Test("E60: media used again after the clock was set back counts as used at that time")
+    @Test("E60: media that is used again after the clock was set back counts as used at the corrected time")
     func usedAgain() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)]) {
             $0.eviction = .leastRecentlyUsed

@@ -11,7 +11,7 @@ struct EmptyResponseCases {
     static let film = PatternBytes(seed: 1, length: 6_000_000)
 
     @Test(
-        "E242: an empty response without a length is delivered, but not reused for the next reader",
+        "E242: an empty response without a length is delivered, but is not reused for the next reader",
         arguments: [.immutable, .http] as [FreshnessPolicy])
     func empty(_ policy: FreshnessPolicy) async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))], freshness: policy)

@@ -96,7 +96,7 @@ struct FileOwnershipCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E51: after an unclean shutdown and a purge, checks during playback do not remove bytes stored by it")
+    @Test("E51: after an unclean shutdown and a purge, checks during playback do not remove bytes that playback stored")
     func duringPlays() async throws {
         let paths = (0..<10).map { "/\($0)" }
         let stage = try MemoryStage(Dictionary(uniqueKeysWithValues: paths.map { ($0, .pattern(3_000_000)) }))

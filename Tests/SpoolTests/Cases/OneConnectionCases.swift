@@ -50,7 +50,9 @@ struct OneConnectionCases {
         #expect((2...4).contains(requests))
     }
 
-    @Test("E331: a rejection by the site that the cache serves is passed on immediately", arguments: [403, 503])
+    @Test(
+        "E331: a rejection by the site for which the cache is a reverse proxy is forwarded immediately",
+        arguments: [403, 503])
     func rejectedBySite(status: Int) async throws {
         let (error, requests) = try await readEnd(status: status, isPermanent: true, isSite: true)
         #expect(error?.httpStatus == status || error == nil)

@@ -11,7 +11,7 @@ import Testing
 struct PartialContentLengthCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("A8: after a truncated body, the rest is missing, and the length is unchanged")
+    @Test("A8: after a truncated body, the remaining bytes are missing, and the length is unchanged")
     func a8() async throws {
         try await onStage(
             ["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .truncate(after: 300_000))])],
@@ -46,7 +46,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A10: after a Content-Range without a total, the length is unknown until a response contains it")
+    @Test("A10: after a Content-Range without a total, the length is unknown until a response contains the total")
     func a10() async throws {
         try await onStage([
             "/a": OriginResource(
@@ -108,7 +108,7 @@ struct PartialContentLengthCases {
     }
 
     @Test(
-        "A12: a reader that resumes a changed resource gets an error once; the next reader gets the new version",
+        "A12: a reader that resumes a changed resource gets an error, and the next reader gets the new version",
         arguments: [false, true])
     func a12Resumed(isSameSession: Bool) async throws {
         let shorter = PatternBytes(seed: 2, length: 200_000)
@@ -216,7 +216,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A14: an empty resource has no first byte, and reads as empty from 0")
+    @Test("A14: a read of an empty resource from byte 0 succeeds without bytes, and a read from byte 1 fails")
     func a14Empty() async throws {
         try await onStage(["/a": .pattern(0)]) { stage in
             try await stage.session { cache in

@@ -130,7 +130,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under http freshness, fresh media needs no request, and stale media is revalidated first")
+    @Test("A20: under http freshness, fresh media plays without a request, and stale media is revalidated first")
     func a20Freshness() async throws {
         try await onStage(["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=1000"))], freshness: .http) {
             stage in

@@ -100,7 +100,9 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A3: under http freshness, parts without a strong validator are never combined", arguments: ["W/\"w\"", nil])
+    @Test(
+        "A3: under http freshness, partial responses without a strong validator are never combined",
+        arguments: ["W/\"w\"", nil])
     func a3HTTP(_ etag: String?) async throws {
         try await onStage(["/a": .pattern(5_000_000, etag: etag)], freshness: .http) { stage in
             try await stage.session { cache in
@@ -118,7 +120,9 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A3: under immutable freshness, parts without a strong validator are combined", arguments: ["W/\"w\"", nil])
+    @Test(
+        "A3: under immutable freshness, partial responses without a strong validator are combined",
+        arguments: ["W/\"w\"", nil])
     func a3Immutable(_ etag: String?) async throws {
         try await onStage(["/a": .pattern(5_000_000, etag: etag)]) { stage in
             try await stage.session { cache in

@@ -173,7 +173,7 @@ struct ReaderAndTransferCases {
     }
 
     @Test(
-        "B28: 200 concurrent readers of one resource get all bytes over few connections and from one file")
+        "B28: 200 concurrent readers of one resource get all bytes over few connections and through few open files")
     func b28Readers() async throws {
         let film = PatternBytes(seed: 1, length: 20_000_000)
         try await onStage(["/a": .pattern(20_000_000)]) { stage in
@@ -289,7 +289,7 @@ struct ReaderAndTransferCases {
         await origin.stop()
     }
 
-    @Test("B29: after the last retry the reader gets an error; stored bytes remain, and a later read continues")
+    @Test("B29: after the last retry, the reader gets an error; stored bytes remain, and a later read continues there")
     func b29Spent() async throws {
         try await onStage([
             "/a": OriginResource(

@@ -48,7 +48,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E350: a part with another ETag does not end the reader that receives the first response",
+        "E350: a partial response with another ETag does not end the reader that receives the first response",
         arguments: [.immutable, .http] as [FreshnessPolicy])
     func partWithOtherTag(_ freshness: FreshnessPolicy) async throws {
         let stage = try stage(freshness, [.ignoresIfRange, .stall(after: 2_000_000)]) { resource, request, _ in
@@ -112,7 +112,7 @@ struct ResponseVersionCases {
         #expect(stage.origin.log.bytesSent("/a") <= 10 * 65536)
     }
 
-    @Test("E352: a part without a strong validator, and then the whole resource, play correctly")
+    @Test("E352: without a strong validator, a range and then the whole resource are read correctly")
     func partThenWhole() async throws {
         let stage = try stage(.http, [.noValidators]) { resource, _, index in
             if index > 0 { resource.content = .pattern(Self.other) }
@@ -128,7 +128,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E353: a 200 to a conditional request is used, even though its validator is the stored one",
+        "E353: a 200 to a conditional request is used, even if its validator equals the stored validator",
         arguments: [.http, .revalidate] as [FreshnessPolicy], ["\"v0\"", nil])
     func constantValidator(_ freshness: FreshnessPolicy, _ tag: String?) async throws {
         let patterns = (0..<4).map { PatternBytes(seed: UInt64($0), length: 2000) }
@@ -181,7 +181,7 @@ struct ResponseVersionCases {
         #expect(stage.origin.log.exchanges.count <= 2)
     }
 
-    @Test("E355: the number of versions in quick succession is stored with the resource")
+    @Test("E355: the number of version changes in quick succession is stored with the resource")
     func rememberedChanges() async throws {
         let stage = try stage(.immutable) { resource, _, index in resource.etag = "\"v\(index)\"" }
         for session in 0..<3 {

@@ -52,7 +52,7 @@ struct RetryCases {
         }
     }
 
-    @Test("E66: requests with the same Retry-After are not all repeated at the same time")
+    @Test("E66: requests that receive the same Retry-After are not all repeated at the same time")
     func jitter() async throws {
         let paths = (0..<8).map { "/\($0)" }
         let resource = OriginResource(
@@ -118,7 +118,8 @@ struct RetryCases {
         }
     }
 
-    @Test("E66: 501 and 505 are not retried; after 501, one request omits the range", arguments: [501, 505])
+    @Test(
+        "E66: a request is not retried after 501 or 505, except once without a range after 501", arguments: [501, 505])
     func notImplemented(_ status: Int) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(status))])
         try await stage.session { cache in
@@ -191,7 +192,7 @@ struct RetryCases {
         }
     }
 
-    @Test("A preload that starts while a player of another resource waits does not send a request yet")
+    @Test("A preload that starts while a player waits for another resource does not send a request yet")
     func preloadYieldsFromItsStart() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session(isFlowing: false) { cache in

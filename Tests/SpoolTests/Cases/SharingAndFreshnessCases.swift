@@ -55,7 +55,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http freshness, two users with open sources for one URL get their own bytes",
+        "E68: under http freshness, two users that read one URL at the same time each get their own bytes",
         arguments: [true, false], ["max-age=1000", "public, max-age=1000", "no-store"])
     func users(_ isResolved: Bool, _ control: String) async throws {
         let stage = try MemoryStage([:], freshness: .http)
@@ -275,7 +275,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: a later part with no-store is not stored")
+    @Test("E68: a later partial response with no-store is not stored")
     func laterNoStore() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=1000"))], freshness: .http)

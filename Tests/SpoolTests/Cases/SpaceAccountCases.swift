@@ -35,7 +35,7 @@ struct SpaceAccountCases {
         }
     }
 
-    @Test("E54: after a resource is removed while it is being opened, the byte counts are correct")
+    @Test("E54: if a resource is removed while it is being opened, the byte counts remain correct")
     func removedWhileOpening() async throws {
         let disk = WatchedFileSystem()
         let stage = try MemoryStage(["/a": .pattern(3_000_000)], disk: disk)
@@ -190,7 +190,7 @@ struct SpaceAccountCases {
     }
 
     @Test(
-        "E55: an unreadable start of a block is fetched again, and playback continues",
+        "E55: if the start of a block is unreadable, it is fetched again, and playback continues",
         arguments: [1, 2, .max])
     func unreadablePrefix(times: Int) async throws {
         let disk = FaultyFileSystem()

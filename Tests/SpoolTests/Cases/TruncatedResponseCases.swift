@@ -71,7 +71,7 @@ struct TruncatedResponseCases {
     ]
 
     @Test(
-        "E62: an HTML page instead of stored media causes an error, and the media stays stored, pinned or not",
+        "E62: if the origin sends a page instead of media, reads fail, and stored media stays stored, pinned or not",
         arguments: 0..<pages.count)
     func portal(_ index: Int) async throws {
         let (policy, isPinned, isPart) = Self.pages[index]
@@ -174,7 +174,7 @@ struct TruncatedResponseCases {
     }
 
     @Test(
-        "E64: with Vary: Accept-Encoding, the second read is a hit, even without the origin",
+        "E64: despite Vary: Accept-Encoding, the second read is a hit, even without the origin",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func varyByEncoding(_ policy: FreshnessPolicy) async throws {
         let stage = try MemoryStage(

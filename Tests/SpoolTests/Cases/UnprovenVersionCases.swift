@@ -214,7 +214,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E118: if the response to a conditional request is whole, with an equal weak tag, the first reader continues",
+        "E118: if a conditional request receives the whole body and an equal weak tag, the first reader continues",
         arguments: [true, false])
     func ignoredCondition(_ hasRanges: Bool) async throws {
         var behaviors: [OriginBehavior] = [.noValidators, .field("ETag", "W/\"a\"")]

@@ -65,7 +65,7 @@ struct UnusableResponseCases {
     }
 
     @Test(
-        "E437: a part that contains the whole body shows that the origin ignores ranges, even after a correct part",
+        "E437: a 206 that contains the whole body shows that the origin ignores ranges, even after a correct 206",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy], [0, 1])
     func wholeBodiesInParts(_ freshness: FreshnessPolicy, firstRequest: Int) async throws {
         let film = PatternBytes(seed: 1, length: 300_000)

@@ -64,7 +64,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("E421: after a kill, the files that the system has received meanwhile are stored")
+    @Test("E421: after the app is killed, the files that the system has received in the meantime are stored")
     func killed() async throws {
         let (stage, session) = try Self.stage()
         try await stage.sessionThatIsKilled { cache in
@@ -139,7 +139,8 @@ struct BackgroundDownloadsTests {
         }
     }
 
-    @Test("E424: if the origin's version changes meanwhile, the files are discarded and the new version is downloaded")
+    @Test(
+        "E424: if the version changes during the transfers, the files are discarded and the new version is downloaded")
     func changed() async throws {
         let (stage, session) = try Self.stage()
         let remake = PatternBytes(seed: 9, length: 900_000)
@@ -183,7 +184,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("E426: unfinished transfers are cancelled, and at most one chunk is fetched twice")
+    @Test("E426: taking downloads back cancels unfinished transfers, and at most one chunk is fetched twice")
     func cancelled() async throws {
         let (stage, session) = try Self.stage()
         try await stage.session { cache in
@@ -198,7 +199,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("E427: a second handover stores received files, and starts transfers up to their limit")
+    @Test("E427: a second handover stores received files, and starts transfers up to the limit")
     func again() async throws {
         let (stage, session) = try Self.stage()
         try await stage.session { cache in
@@ -220,7 +221,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("E428: after a set is released, its transfers are cancelled and its files are discarded")
+    @Test("E428: when a set is released, its transfers are cancelled and its files are discarded")
     func released() async throws {
         let (stage, session) = try Self.stage()
         try await stage.session { cache in

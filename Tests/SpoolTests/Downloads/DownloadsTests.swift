@@ -147,7 +147,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("A download that does not fit next to pinned media causes an error and an event; the others complete")
+    @Test("A download that does not fit next to pinned media causes an error and an event; other downloads complete")
     func capacity() async throws {
         let stage = try MemoryStage(Self.films(4)) { $0.capacity = .bytes(2_500_000) }
         try await stage.session { cache in

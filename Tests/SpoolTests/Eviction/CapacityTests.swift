@@ -45,7 +45,7 @@ struct CapacityTests {
         #expect(position == upstream.length)
     }
 
-    @Test("C37: when eight readers fetch ten times the capacity, only blocks in progress exceed it on disk")
+    @Test("C37: when eight readers fetch ten times the capacity, only blocks in progress exceed the capacity on disk")
     func manyReaders() async throws {
         let limit: Int64 = 8 << 20
         let disk = FaultyFileSystem()

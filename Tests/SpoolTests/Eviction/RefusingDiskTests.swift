@@ -33,7 +33,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "C35: if writes fail from the first, tenth or thirtieth one, playback continues and no record is wrong",
+        "C35: if all writes after the first 0, 9 or 29 fail, playback continues, and all records are correct",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS], [0, 9, 29])
     func failingWrites(code: POSIXErrorCode, skipped: Int) async throws {
         let disk = FaultyFileSystem()
@@ -100,7 +100,7 @@ struct RefusingDiskTests {
         }
     }
 
-    @Test("E198: the window, which is limited while bytes are stored in memory, is restored when the disk recovers")
+    @Test("E198: the window is limited while bytes are stored in memory, and is restored when the disk recovers")
     func window() async throws {
         let disk = FaultyFileSystem()
         let film = PatternBytes(seed: 1, length: 3_000_000)

@@ -8,7 +8,7 @@ struct ContentTypesTests {
     private static let mp3: [UInt8] = [0xFF, 0xFB, 0x90, 0x64, 0, 0]
 
     @Test(
-        "E62: a page received instead of media is not another version of the media",
+        "E62: a page that is received instead of media is not treated as another version of the media",
         arguments: ["text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml", "application/json", "text/plain"])
     func page(_ type: String) {
         #expect(!ContentTypes.isPlausible(type, startingWith: Self.html, inPlaceOf: "video/mp4"))
@@ -25,7 +25,7 @@ struct ContentTypesTests {
     }
 
     @Test(
-        "E223: pages and error messages are documents, even with the type of text or data",
+        "E223: pages and error messages are treated as documents, even if their type is that of text or data",
         arguments: [
             ("text/html", "<html>"), ("text/html", "Please log in"), ("text/html", ""),
             ("text/xml", "<?xml version='1.0'?><e/>"),
@@ -37,7 +37,7 @@ struct ContentTypesTests {
     }
 
     @Test(
-        "E223: media is not a document, regardless of its type",
+        "E223: media is not treated as a document, regardless of its type",
         arguments: [
             "ID3\u{4}", "OggS", "fLaC", "RIFF1234WAVE", "....ftypM4A ", "#EXTM3U\n", "WEBVTT\n", "FLV\u{1}",
         ])
@@ -55,7 +55,7 @@ struct ContentTypesTests {
         #expect(ContentTypes.isDocument("text/html", startingWith: Array("Get out".utf8)))
     }
 
-    @Test("Manifests, subtitles in XML, and text are not documents")
+    @Test("Manifests, XML subtitles and plain text are not treated as documents")
     func textFormats() {
         let manifest = "<?xml version=\"1.0\"?><MPD></MPD>"
         for (type, text) in [("text/xml", manifest), ("application/xml", "<tt/>"), ("text/plain", "1\n00:00:01,000")] {

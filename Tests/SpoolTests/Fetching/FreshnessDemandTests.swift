@@ -129,7 +129,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("The freshness after a 304 is computed from its fields and all stored fields")
+    @Test("The freshness after a 304 is computed from the fields of the 304 and all stored fields")
     func merged() async throws {
         let stage = try stage("max-age=10")
         try await stage.session { cache in
@@ -235,7 +235,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E87: after the time limit on its use, a resource is revalidated, and open readers continue")
+    @Test("E87: after the time limit on its use has passed, a resource is revalidated, and open readers continue")
     func limitedUse() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in

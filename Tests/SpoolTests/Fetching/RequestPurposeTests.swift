@@ -40,7 +40,7 @@ struct RequestPurposeTests {
         return .inMemory(upstream: upstream, configuration: configuration)
     }
 
-    @Test("E372: requests for playback, preloads and downloads have their own purposes")
+    @Test("E372: requests for playback, preloads and downloads have different purposes")
     func purposes() async throws {
         let upstream = PurposeUpstream()
         let cache = cache(upstream)

@@ -15,7 +15,7 @@ struct RequestTurnsTests {
         return clock
     }
 
-    @Test("E325: a request with other header fields waits up to its limit, and equal requests wait for the turn to end")
+    @Test("E325: a request with different header fields waits up to its limit; equal requests wait until the turn ends")
     func limit() async throws {
         let manual = ManualClock()
         let turns = RequestTurns()

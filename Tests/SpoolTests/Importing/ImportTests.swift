@@ -35,7 +35,7 @@ struct ImportTests {
         [try #require(HTTPField.Name(name)): prefix + Data(value).base64EncodedString() + suffix]
     }
 
-    @Test("An imported file of the origin's length is complete, needs no download, and plays without the origin")
+    @Test("An imported file that has the origin's length is complete, and plays without a download or the origin")
     func whole() async throws {
         let stage = try stage()
         let file = try file(stage)
@@ -85,7 +85,7 @@ struct ImportTests {
         }
     }
 
-    @Test("A file with another length, or from an unreachable origin, is rejected unless the import is unchecked")
+    @Test("A file is rejected if its length differs or the origin is unreachable, unless the import is unchecked")
     func length() async throws {
         let stage = try stage()
         let file = try file(stage, Self.bytes.dropLast())
@@ -102,7 +102,7 @@ struct ImportTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("If the origin rejects HEAD, the first byte is requested")
+    @Test("If the origin rejects HEAD during an import, the first byte is requested")
     func noHead() async throws {
         let stage = try stage(rules: .request(0, .status(405)))
         let file = try file(stage)

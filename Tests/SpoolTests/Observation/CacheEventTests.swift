@@ -121,7 +121,7 @@ struct CacheEventTests {
         #expect(heard == ["requested 0-", "failed originErrorStatus 404"])
     }
 
-    @Test("If requests fail at first, each request and each delay is reported, then the bytes and the completion")
+    @Test("If requests fail at first, each request and delay is reported, and then the bytes and the completion")
     func retried() async throws {
         let stage = try stage(.request(0, .status(503)), .request(1, .truncate(after: 65536)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
@@ -146,7 +146,7 @@ struct CacheEventTests {
         #expect(heard == tries.flatMap { $0 } + ["requested 0-", "failed originUnavailable 500"])
     }
 
-    @Test("Another version at the origin is reported before its bytes")
+    @Test("A new version at the origin is reported before its bytes")
     func changed() async throws {
         let stage = try stage()
         _ = try await story(stage) { cache in
@@ -173,7 +173,7 @@ struct CacheEventTests {
         #expect(heardOfBytes == ["requested 0-", "discrepancy", "stored 0..<200000", "completed"])
     }
 
-    @Test("A damaged block is reported as discarded, fetched again and complete")
+    @Test("A damaged block is reported as discarded, and then as fetched again and complete")
     func damagedBlocksDiscarded() async throws {
         let stage = try stage()
         _ = try await story(stage, upTo: "completed") { try await play(stage, $0) }
@@ -192,7 +192,7 @@ struct CacheEventTests {
             ])
     }
 
-    @Test("If the disk rejects all writes, one event reports it, and playback continues")
+    @Test("If the disk rejects all writes, one event reports the failure, and playback continues")
     func notCached() async throws {
         let disk = FaultyFileSystem()
         let stage = try stage(disk: disk)
@@ -214,7 +214,7 @@ struct CacheEventTests {
         #expect(heard == ["evicted 200000"])
     }
 
-    @Test("When a reader is released, its transfer is cancelled at its position, and no bytes follow")
+    @Test("When a reader is released, its transfer is cancelled at the current offset, and no bytes follow")
     func cancelled() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length, .stall(after: 65536))])
         let heard = try await story(stage, cuts: true) { cache in

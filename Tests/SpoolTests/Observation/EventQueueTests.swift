@@ -17,7 +17,7 @@ struct EventQueueTests {
         return kinds
     }
 
-    @Test("10,000 request events do not displace other events, and the newest request events stay in order")
+    @Test("10,000 request events do not displace events of other kinds, and the newest request events stay in order")
     func kinds() async {
         send(.failed(CacheError(.originErrorStatus, "no")))
         for lower in 0..<10_000 as Range<Int64> { send(.requested(lower: lower, upper: nil)) }
@@ -32,7 +32,7 @@ struct EventQueueTests {
         #expect(lowers == Array(10_000 - Int64(EventQueue.limit)..<10_000))
     }
 
-    @Test("Events of adjacent stored ranges are joined, unless another resource or event is between them")
+    @Test("Events for adjacent stored ranges are joined, unless an event of another kind or resource is between them")
     func joined() async {
         for lower in 0..<10_000 as Range<Int64> { send(.stored(lower..<lower + 1)) }
         send(.stored(20_000..<20_001))

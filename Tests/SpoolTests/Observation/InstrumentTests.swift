@@ -9,7 +9,7 @@ import Testing
 struct InstrumentTests {
     private static let song = PatternBytes(seed: 1, length: 200_000)
 
-    @Test("In a read from the origin and a read from the cache, each byte, request and reader is reported once")
+    @Test("During a read from the origin and a read from the cache, each byte, request and reader is reported once")
     func plays() async throws {
         let log = InstrumentLog()
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song))]) { $0.instruments = [log.instrument] }

@@ -7,7 +7,7 @@ import Testing
 
 @Suite("Counts reported through swift-metrics", .timeLimit(.minutes(10)))
 struct MetricsTests {
-    @Test("Bytes, requests, first bytes, evictions and errors are counted; the meters for running work return to 0")
+    @Test("Bytes, requests, first bytes, evictions and errors are counted; meters of work in progress return to 0")
     func counts() async throws {
         let metrics = TestMetrics()
         let song = PatternBytes(seed: 1, length: 200_000)

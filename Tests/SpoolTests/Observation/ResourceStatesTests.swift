@@ -74,7 +74,7 @@ struct ResourceStatesTests {
         }
     }
 
-    @Test("An observer whose task is cancelled gets no more states")
+    @Test("An observer whose task is cancelled does not receive further states")
     func cancelled() async throws {
         let stage = try stage()
         try await stage.session { cache in

@@ -54,7 +54,7 @@ import Testing
         try await delivering(upstream) { for try await _ in media.reader(.all) {} }
     }
 
-    @Test("D72: a wait for a slow origin is recorded with its duration and offset, and its request with its first byte")
+    @Test("D72: a wait for a slow origin is recorded with its duration and offset, and the request with its first byte")
     func slowOrigin() async throws {
         try await Self.run { cache, upstream, clock, media in
             let reader = media.reader(in: 0..<1000)

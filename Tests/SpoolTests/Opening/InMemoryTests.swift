@@ -104,7 +104,7 @@ struct InMemoryTests {
         await cache.close()
     }
 
-    @Test("A cache in memory rejects a capacity relative to a volume, a minimum free space, and read-only mode")
+    @Test("A cache in memory rejects a capacity relative to the volume, a minimum free space, and read-only mode")
     func refused() async throws {
         var impossible: [MediaCache.Configuration] = Array(repeating: MediaCache.Configuration(), count: 3)
         impossible[0].capacity = .fractionOfVolume(0.1)

@@ -62,7 +62,7 @@ struct LazyOpeningTests {
     }
 
     @Test(
-        "If the directory is unusable, media plays, and an event and all calls report the reason",
+        "If the directory is unusable, media still plays, and an event and all other calls report the reason",
         arguments: Trouble.allCases)
     func unusable(_ trouble: Trouble) async throws {
         var path = stage.directory

@@ -85,7 +85,7 @@ struct SecondCacheTests {
         await reader.close()
     }
 
-    @Test("Without a directory, a read-only cache plays media and creates no directory")
+    @Test("If the directory does not exist, a read-only cache plays media and does not create the directory")
     func nothingThere() async throws {
         let reader = readOnly()
         try await play(reader)

@@ -53,7 +53,7 @@ struct SharedCachesTests {
         await #expect(throws: CacheError.self) { try await second.open() }
     }
 
-    @Test("E261: after the last cache was closed or released, a new one opens the directory")
+    @Test("E261: after the last cache has been closed or released, a new cache opens the directory")
     func closedOrReleased() async throws {
         let first = cache()
         var second: MediaCache? = cache()
@@ -67,7 +67,7 @@ struct SharedCachesTests {
         await second?.close()
     }
 
-    @Test("E261: if one cache is closed and the other one released, the directory is closed")
+    @Test("E261: if one cache is closed and the other one is released, the directory is closed")
     func closedThenReleased() async throws {
         let first = cache()
         var second: MediaCache? = cache()
@@ -107,7 +107,7 @@ struct SharedCachesTests {
         for cache in [sizes, rules, other, first] { await cache.close() }
     }
 
-    @Test("E261: a read-only cache never joins, because it needs no lock")
+    @Test("E261: a read-only cache never joins another cache, because it does not need a lock")
     func readOnly() async throws {
         let first = cache()
         try await play(first)

@@ -55,7 +55,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.losses(for: here) == [])
     }
 
-    @Test("A failed origin or a waiting player affects each URL that depends on the origin, and no other URL")
+    @Test("A failed origin or a waiting player affects each URL that depends on that origin, and no other URL")
     func needs() throws {
         let coordinator = coordinator()
         let (list, media, key) = (
@@ -78,7 +78,7 @@ struct OriginCoordinatorTests {
         #expect(!coordinator.isPlayerWaiting(for: list))
     }
 
-    @Test("Preloads are notified when any player starts to wait, and when none has waited for a second")
+    @Test("Preloads are notified when any player starts to wait, and when no player has waited for a second")
     func yielding() async throws {
         let coordinator = coordinator()
         let holder = Holder()
@@ -136,7 +136,7 @@ struct OriginCoordinatorTests {
         #expect(heard.withLock { $0 } == (0..<20).filter { $0 != 3 })
     }
 
-    @Test("E175: a preload pauses for ten seconds for a slow player whose origin has another bottleneck")
+    @Test("E175: a slow player with another bottleneck pauses a preload for only ten seconds")
     func unrelatedPlayer() async throws {
         let coordinator = coordinator()
         let holder = Holder()
@@ -213,7 +213,7 @@ struct OriginCoordinatorTests {
         coordinator.endPreloading(holder)
     }
 
-    @Test("E175: a player whose link is saturated shares its bottleneck with preloads of other origins")
+    @Test("E175: a player whose link is saturated shares its bottleneck with preloads from other origins")
     func saturatedLink() throws {
         var origins = KnownOrigins()
         let make = { OriginState(connectionLimit: 8) }
@@ -228,7 +228,7 @@ struct OriginCoordinatorTests {
         #expect(origins.sharesBottleneck("a", "b"))
     }
 
-    @Test("E176: if there are more than 1024 origins, an unused one is removed, and the others keep their state")
+    @Test("E176: if there are more than 1024 origins, an unused origin is removed, and the others keep their state")
     func originLimit() throws {
         let coordinator = coordinator()
         let connection = try #require(coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback))

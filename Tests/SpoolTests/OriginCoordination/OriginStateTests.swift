@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Connections to an origin", .timeLimit(.minutes(10)))
 struct OriginStateTests {
-    @Test("The number of connections is limited, and waiting requests are served in order")
+    @Test("The number of connections is limited, and waiting requests get connections in order")
     func limited() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)
@@ -120,7 +120,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E116: long responses without ranges do not count toward the limit, up to their own limit")
+    @Test("E116: long responses without ranges do not count toward the connection limit, but have a separate limit")
     func streams() async throws {
         let origin = OriginState(connectionLimit: 2)
         var streams: [OriginConnection] = []
@@ -159,7 +159,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E179: a player that waits for two seconds bypasses the slowest response, up to a limit")
+    @Test("E179: a player that has waited for two seconds gets an extra connection, up to a limit")
     func slowResponses() async throws {
         let clock = ManualClock()
         var cacheClock = CacheClock(clock: clock)
@@ -215,7 +215,7 @@ struct OriginStateTests {
         connection.end()
     }
 
-    @Test("A request that is cancelled while it waits does not take a connection, and other requests keep their order")
+    @Test("A request that is cancelled while it waits does not get a connection, and other requests keep their order")
     func cancelled() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)

@@ -47,7 +47,7 @@ struct PreloadConditionsTests {
         }
     }
 
-    @Test("E266: by default, a preload waits in Low Data Mode, and finishes later without its preloader")
+    @Test("E266: by default, a preload waits during Low Data Mode, and finishes later even without its preloader")
     func lowDataMode() async throws {
         system.report { $0.isConstrained = true }
         let preloads = cache.preload([source], .entire)
@@ -80,7 +80,7 @@ struct PreloadConditionsTests {
         await cache.close()
     }
 
-    @Test("E266: downloads ignore the network by default, and respect conditions that the app sets")
+    @Test("E266: downloads run on any network by default, and respect the conditions that the app sets")
     func downloads() async throws {
         system.report { $0.isConstrained = true }
         cache.downloads.conditions = .standard

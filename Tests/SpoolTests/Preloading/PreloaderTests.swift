@@ -80,7 +80,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A preload of an HTML page, or from an origin that rejects every range, fails")
+    @Test("A preload fails if the origin sends an HTML page or rejects every range")
     func notCached() async throws {
         let page = OriginResource(.pattern(Self.film), contentType: "text/html")
         let refused = OriginResource(.pattern(Self.film), rules: [.always(.status(416))])
@@ -121,7 +121,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("A reader does not wait for a connection behind preloads, even for media that is being preloaded")
+    @Test("A reader gets a connection before preloads do, even for media that is being preloaded")
     func hurry() async throws {
         let hung = OriginResource(.pattern(Self.film), rules: [.always(.stall(after: 0))])
         let stage = try MemoryStage(["/hung": hung, "/a": OriginResource(.pattern(Self.film))]) {
@@ -140,7 +140,8 @@ struct PreloaderTests {
         }
     }
 
-    @Test("At most `jobs` preloads run; the highest priority starts first, and cancelled preloads never start")
+    @Test(
+        "The number of running preloads is limited; the highest priority starts first, and cancelled ones never start")
     func line() async throws {
         let stage = try MemoryStage(resources(8, .stall(after: 1000)))
         try await stage.session(isFlowing: false) { cache in
@@ -184,7 +185,7 @@ struct PreloaderTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("A rejected preload reports the reason, and the others complete")
+    @Test("A preload that the origin rejects reports the reason, and other preloads complete")
     func refused() async throws {
         let stage = try MemoryStage([
             "/gone": .pattern(10, .status(404)), "/a": OriginResource(.pattern(Self.film)),

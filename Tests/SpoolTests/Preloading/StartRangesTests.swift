@@ -59,7 +59,9 @@ struct StartRangesTests {
         #expect(abs(duration / Double(Self.seconds) - 1) < 0.05, "\(duration)")
     }
 
-    @Test("The first five of 20 seconds need about a quarter of the file", arguments: SampleContainer.allCases)
+    @Test(
+        "The ranges for the first five of 20 seconds are about a quarter of the file",
+        arguments: SampleContainer.allCases)
     func seconds(_ sample: SampleContainer) async throws {
         guard sample != .bareFragmentedMP4 else { return }
         let data = try await data(sample)
@@ -112,7 +114,7 @@ struct StartRangesTests {
         #expect(search.fetchedRanges.contains(start + size - 1))
     }
 
-    @Test("An unknown format needs its first and last bytes; a small file needs all bytes")
+    @Test("For an unknown format, the first and last bytes are needed; for a small file, all bytes are needed")
     func unknown() throws {
         var random = SplitMix(7)
         let noise = Data((0..<1_000_000).map { _ in UInt8(truncatingIfNeeded: random.next()) & 0x7F })
@@ -124,7 +126,7 @@ struct StartRangesTests {
         }
     }
 
-    @Test("E416: after two tags, the start includes the buffer from which players recognize the format")
+    @Test("E416: after two ID3 tags, the start includes the bytes from which players recognize the format")
     func twoTags() async throws {
         // ffmpeg writes one tag.
         let one = try await data(.mp3) + Data(count: 4 << 20)

@@ -36,7 +36,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("A reader of one stored chunk does not use the scheduler, returns the chunk once, and can seek")
+    @Test("A reader of a single stored chunk does not use the scheduler, returns the chunk once, and can seek")
     func withoutPlan() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000)])
         let film = PatternBytes(seed: 1, length: 1_000_000)
@@ -83,7 +83,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Once length and type are known, the first block is not requested again if its request fails")
+    @Test("If the request for the first block fails after the length and type are known, it is not sent again")
     func toldAndCut() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
         try await stage.session { cache in
@@ -104,7 +104,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("Requesting the length, which the origin does not send, does not read from the cache")
+    @Test("A request for a length that the origin does not send is not counted as bytes served from the cache")
     func notServed() async throws {
         let stage = try MemoryStage(["/a": .pattern(100_000, .noLength(.chunked))])
         try await stage.session { cache in
@@ -116,7 +116,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("The first block is stored even though the caller that requested length and type released the resource")
+    @Test("The first block is stored even if the caller that requested the length and type releases the resource")
     func toldAndLetGo() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: 0))])
         // The clock does not advance, so a draining transfer receives all of its bytes.
@@ -132,7 +132,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("A cancelled task stops waiting for length and type while the origin is silent")
+    @Test("A task that waits for the length and type stops waiting when it is cancelled, even if the origin is silent")
     func cancelled() async throws {
         let stage = try MemoryStage(["/a": .pattern(1_000_000, .stall(after: nil))])
         try await stage.session { cache in

@@ -66,7 +66,7 @@ struct ReadingTests {
         }
     }
 
-    @Test("A reader continues at the offset of a seek, even after its end or an error; its upper bound stays")
+    @Test("A reader continues at the target of a seek, even after its end or an error; its upper bound is unchanged")
     func seek() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)])
         try await stage.session { (cache: MediaCache) async throws in
@@ -217,7 +217,7 @@ struct ReadingTests {
         await states.value
     }
 
-    @Test("A reader continues at the offset of a seek while it waits for the length")
+    @Test("If a reader seeks while it waits for the length, it continues at the target of the seek")
     func seekBeforeReading() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(film), rules: [.request(0, .stall(after: nil))])])
         try await stage.session { (cache: MediaCache) async throws in

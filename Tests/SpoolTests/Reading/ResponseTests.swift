@@ -20,7 +20,7 @@ struct ResponseTests {
     }
 
     @Test(
-        "The header fields are available before the first byte, and later from disk",
+        "The header fields are available before the first byte, and are later read from disk",
         arguments: [FreshnessPolicy.immutable, .revalidate, .http])
     func fields(_ freshness: FreshnessPolicy) async throws {
         let lines = [
@@ -102,7 +102,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("For a range beyond the end, header fields are returned, whether or not the resource is stored")
+    @Test("The header fields are returned for a range beyond the end, whether or not the resource is stored")
     func beyond() async throws {
         for isStored in [false, true] {
             let stage = try MemoryStage(["/a": try resource([])])
@@ -117,7 +117,7 @@ struct ResponseTests {
         }
     }
 
-    @Test("A rejected request causes an error when header fields are requested, as it does for bytes")
+    @Test("If the origin rejects a request, requesting the header fields fails, as reading bytes does")
     func refused() async throws {
         let stage = try MemoryStage(["/a": try resource([], .status(404))])
         try await stage.session { cache in
@@ -199,7 +199,7 @@ struct ResponseTests {
         #expect(error?.code == .closed)
     }
 
-    @Test("For a resource stored by an earlier build, the required fields are created from its record")
+    @Test("For a resource that an earlier build stored, the required header fields are created from its record")
     func earlier() {
         let version = ResourceVersion(
             validator: Validator(fields: [.eTag: "\"v1\"", .lastModified: "Thu, 01 Jan 1970 00:17:00 GMT"]),

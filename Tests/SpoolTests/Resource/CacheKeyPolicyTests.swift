@@ -142,7 +142,7 @@ struct CacheKeyPolicyTests {
     }
 
     @Test(
-        "C41: of 20,000 random resources, no two share a key, and each has one key in all spellings",
+        "C41: of 20,000 random resources, no two share a key, and each has the same key for all spellings of its URL",
         arguments: Policy.allCases)
     func collisions(_ policy: Policy) throws {
         var random = SplitMix(41)
@@ -214,7 +214,7 @@ struct CacheKeyPolicyTests {
         }
     }
 
-    @Test("A key can be created from its text, directly or by Codable, and from no other text")
+    @Test("A key can be created from its own text, directly or by Codable, but not from any other text")
     func storedKeys() throws {
         let key = CacheKey("https://media.example/a.mp3")
         #expect(CacheKey(rawValue: key.rawValue) == key)

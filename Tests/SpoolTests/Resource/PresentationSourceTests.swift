@@ -61,7 +61,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("The manifest is stored under its source's key, and is requested from the resolved URL")
+    @Test("The playlist is stored under its source's key, and is requested from the resolved URL")
     func manifest() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let (playlist, signed) = (try Self.url("https://host/a.m3u8"), try Self.url("https://cdn/x.m3u8?s=1"))

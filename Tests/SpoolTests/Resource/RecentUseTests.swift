@@ -4,7 +4,7 @@ import Testing
 
 @Suite("Uses that are reported to the store")
 struct RecentUseTests {
-    @Test("A use is reported if it is the first one within a second or follows a use of another resource")
+    @Test("A use is reported if it is the first within a second, or if it follows a use of another resource")
     func news() {
         let uses = RecentUse()
         let (film, song) = (uses.newNumber(), uses.newNumber())

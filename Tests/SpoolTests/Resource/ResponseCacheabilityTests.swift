@@ -24,7 +24,7 @@ struct ResponseCacheabilityTests {
         #expect(freshness.initialAge == age)
     }
 
-    @Test("E150: after an error from the origin, other requests use a stale response only if it allows that")
+    @Test("E150: after an error from the origin, other requests use a stale response only if the response allows this")
     func staleAfterError() {
         typealias Failure = StoredFreshness.Failure
         let failures: [Failure] = [.unreachable, .status(503), .status(500), .status(429), .status(408)]

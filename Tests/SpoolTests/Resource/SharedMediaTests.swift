@@ -126,7 +126,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E339: another version for other header fields does not end a reader of the stored version")
+    @Test("E339: a different version for other header fields does not end a reader of the stored version")
     func otherVersion() async throws {
         try await whileReading { stage, cache, reader in
             stage.origin.script("/a") { request, _ in
@@ -147,7 +147,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E342: a 304 to a client with other header fields also updates the stored response")
+    @Test("E342: a 304 to a client with different header fields also updates the stored response")
     func confirmedForOther() async throws {
         try await whileReading { stage, cache, reader in
             stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=0"))] }

@@ -43,7 +43,7 @@ struct SourceIdentityTests {
         await cache.close()
     }
 
-    @Test("Media with a custom URL scheme is read from the resolved URL, and later from the cache alone")
+    @Test("Media with a custom URL scheme is read from the resolved URL, and later only from the cache")
     func schemeOfTheApp() async throws {
         let stage = try MemoryStage(["/files/42": .pattern(3_000_000)])
         let url = try #require(URL(string: "myapp://42"))
@@ -63,7 +63,7 @@ struct SourceIdentityTests {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test("A URL with a custom scheme and without a resolver causes an error that contains the URL")
+    @Test("A read from a URL with a custom scheme fails without a resolver, and the error contains the URL")
     func schemeWithoutResolver() async throws {
         let scratch = try ScratchDirectory()
         let directory = URL(filePath: scratch.file("cache"))

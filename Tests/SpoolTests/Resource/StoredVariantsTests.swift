@@ -34,7 +34,7 @@ struct StoredVariantsTests {
         return stage
     }
 
-    @Test("Under http freshness, a URL's key covers all variants, and a key with credentials only their own variants")
+    @Test("Under http freshness, a URL's key refers to all variants, and a key with credentials only to their variants")
     func variants() async throws {
         let stage = try stage()
         let url = stage.url()

@@ -10,7 +10,7 @@ import Testing
     private static let stale = StoredFreshness(freshUntil: 0, mustRevalidate: true, vary: [], selected: "")
 
     @Test(
-        "E341: if users share a response that must be validated, it serves only readers opened before its request",
+        "E341: a shared response that must be validated serves only readers that were opened before its request",
         arguments: [true, false])
     func openings(isShared: Bool) {
         let freshness = VersionFreshness(

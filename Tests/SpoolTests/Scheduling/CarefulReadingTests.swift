@@ -7,7 +7,9 @@ import Testing
 /// The bytes that are requested ahead for readers that may close as soon as they have enough bytes.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
-    @Test("For a reader that may close, 256 KiB are requested first, and later at most an eighth of the bytes read")
+    @Test(
+        "For a reader that may close, 256 KiB are requested first, and later at most an eighth of the bytes already read"
+    )
     func growth() {
         var play = CarefulPlay()
         #expect(play.requested == 256 * kib)
@@ -30,7 +32,7 @@ struct CarefulReadingTests {
         #expect(play.requested <= Block.end(at: start + play.taken))
     }
 
-    @Test("On a link with high latency, requests cover two round trips ahead, but no more bytes than were read")
+    @Test("On a link with high latency, the bytes of two round trips are requested ahead, but no more than were read")
     func farLine() {
         var play = CarefulPlay()
         for _ in 0..<2 { play.bench.machine.link.note(roundTrip: 0.05) }
@@ -44,7 +46,7 @@ struct CarefulReadingTests {
         #expect(play.requested - play.taken >= 192 * kib)
     }
 
-    @Test("The first round trip, which includes connecting, is ignored, and one slow response has little effect")
+    @Test("The first round trip, which includes connection setup, is ignored, and one slow response has little effect")
     func roundTrips() {
         var link = LinkEstimate()
         link.note(roundTrip: 5)

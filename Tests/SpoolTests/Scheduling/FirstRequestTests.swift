@@ -9,7 +9,7 @@ import Testing
 struct FirstRequestTests {
     private func bench() -> SchedulerBench { SchedulerBench(length: nil) }
 
-    @Test("E350: the first request includes all bytes that its reader wants", arguments: [0, 10 * mib])
+    @Test("E350: the first request includes all bytes that its reader may need", arguments: [0, 10 * mib])
     func openEnd(_ start: Int64) {
         let bench = bench()
         bench.open(at: start)

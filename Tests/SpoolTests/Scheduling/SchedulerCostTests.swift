@@ -8,7 +8,7 @@ import Testing
 /// readers.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerCostTests {
-    @Test("With 1,600 readers waiting for other ranges, each input examines no more readers than with 16")
+    @Test("If 1,600 readers wait for other ranges, each input examines no more readers than if 16 readers wait")
     func elsewhere() {
         let few = cost(readers: 16)
         let many = cost(readers: 1600)

@@ -115,7 +115,7 @@ struct SchedulerFailureTests {
         }
     }
 
-    @Test("E68: rejected credentials fail only their own reader; another reader immediately sends its own")
+    @Test("E68: rejected credentials fail only their reader; a reader with other credentials sends its own request")
     func personalRefusal() {
         let bench = SchedulerBench()
         let first = bench.open(at: 0)

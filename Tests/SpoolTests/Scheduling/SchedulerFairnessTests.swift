@@ -56,7 +56,7 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: 800 * mib) != nil)
     }
 
-    @Test("A preload pauses as soon as a reader waits, and resumes when none waits")
+    @Test("A preload pauses as soon as a reader waits, and resumes when no reader waits")
     func preloadYields() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)
@@ -71,7 +71,7 @@ struct SchedulerFairnessTests {
         #expect(bench.store(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
-    @Test("A preload resumes when a player has the bytes that it waited for, even if the player then pauses")
+    @Test("A preload resumes when a player gets the bytes that it was waiting for, even if the player then pauses")
     func preloadGoesOn() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)

@@ -44,7 +44,7 @@ struct SchedulerHostileTests {
     }
 
     @Test(
-        "A body that continues beyond a length that is reported in the meantime is stopped at that length",
+        "If a length becomes known while a body is received, the body is stopped at that length",
         arguments: [nil, mib])
     func beyondTheLength(length: Int64?) {
         let bench = SchedulerBench(length: length)
@@ -79,7 +79,9 @@ struct SchedulerHostileTests {
         }
     }
 
-    @Test("Any policy values are accepted without a crash", arguments: [Int64.min, -1, 0, 1, 100_000, .max - 1, .max])
+    @Test(
+        "Any policy values are accepted, and do not cause a crash",
+        arguments: [Int64.min, -1, 0, 1, 100_000, .max - 1, .max])
     func oddPolicies(number: Int64) {
         var policy = ReadAheadPolicy()
         policy.initialRequestSize = number
@@ -114,13 +116,13 @@ struct SchedulerHostileTests {
         }
     }
 
-    @Test("Any values in any input are accepted without a crash", arguments: 0..<40 as Range<UInt64>)
+    @Test("Any values in any input are accepted, and do not cause a crash", arguments: 0..<40 as Range<UInt64>)
     func anything(seed: UInt64) {
         let inputs = HostileInputs(seed: seed)
         for _ in 0..<500 { inputs.step() }
     }
 
-    @Test("A read with any offset and limit does not crash, and no reader waits for bytes that can't exist")
+    @Test("A read with any offset and limit does not cause a crash, and no reader waits for bytes that can't exist")
     func extremes() {
         let bench = SchedulerBench(length: nil, storedRanges: ByteRangeSet(0..<mib))
         #expect(bench.found(bench.open(at: 0), limit: .max) == 0..<mib)

@@ -20,7 +20,8 @@ struct SchedulerPaceTests {
         #expect(play.worst <= mib + 128 * kib)
     }
 
-    @Test("For a player that reads slowly, half a megabyte to one megabyte is requested ahead, in few requests")
+    @Test(
+        "For a player that reads slowly, between half a megabyte and one megabyte is requested ahead, in few requests")
     func steady() {
         var play = PacedPlay(line: 8_000_000, read: 64 * kib)
         play.run(until: .seconds(60)) { seconds in min(4_000_000, 8_000_000 * seconds) + 333_333 * seconds }

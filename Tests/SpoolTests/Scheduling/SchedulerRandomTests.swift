@@ -9,7 +9,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerRandomTests {
     @Test(
-        "For any inputs, the incremental plan equals the full one, no byte is fetched twice, and no reader is stuck",
+        "For any inputs, the incremental plan equals the full plan, no byte is fetched twice, and no reader is stuck",
         arguments: 0..<60 as Range<UInt64>)
     func randomInputs(_ seed: UInt64) {
         var play = RandomPlay(seed: seed)
@@ -22,7 +22,7 @@ struct SchedulerRandomTests {
         }
     }
 
-    @Test("After the faults end, every reader reaches its end", arguments: 0..<40 as Range<UInt64>)
+    @Test("When there are no more faults, every reader reaches its end", arguments: 0..<40 as Range<UInt64>)
     func allEnds(_ seed: UInt64) {
         var play = RandomPlay(seed: seed)
         for _ in 0..<200 { play.step() }

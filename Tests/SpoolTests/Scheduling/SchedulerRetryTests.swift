@@ -69,7 +69,7 @@ struct SchedulerRetryTests {
         #expect(bench.isPlaybackWaiting)
     }
 
-    @Test("E66: a Retry-After that is longer than a player waits causes an immediate error, and is still respected")
+    @Test("E66: a Retry-After that exceeds a player's wait limit causes an immediate error, and is still respected")
     func longRetryAfter() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -88,7 +88,9 @@ struct SchedulerRetryTests {
         #expect(bench.remembered.isEmpty)
     }
 
-    @Test("E66: Retry-After applies even if the stored bytes were removed or replaced meanwhile", arguments: [2, 120])
+    @Test(
+        "E66: Retry-After applies even if the stored bytes are removed or replaced in the meantime",
+        arguments: [2, 120])
     func removedMeanwhile(seconds: Int) {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -210,7 +212,7 @@ struct SchedulerRetryTests {
     }
 
     @Test(
-        "E65: an origin that sends bytes other than the requested ones receives few requests",
+        "E65: an origin that does not send the requested bytes, but others, receives few requests",
         arguments: [false, true])
     func otherBytes(evicts: Bool) {
         let bench = SchedulerBench(length: 8 * mib)
@@ -233,7 +235,7 @@ struct SchedulerRetryTests {
         }
     }
 
-    @Test("E65: an origin that sends stored bytes instead of the requested ones receives few requests")
+    @Test("E65: an origin that sends stored bytes instead of the requested bytes receives few requests")
     func knownBytes() {
         let bench = SchedulerBench(length: 8 * mib, storedRanges: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)

@@ -228,7 +228,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.delays.isEmpty)
     }
 
-    @Test("The last bytes of a bounded range are received, not cancelled, because sockets buffer them")
+    @Test("The transfer of the last bytes of a bounded range is not cancelled, because sockets have buffered them")
     func letIn() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0, end: mib)
@@ -241,7 +241,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.store(id, mib) == .proceed(upTo: mib))
     }
 
-    @Test("On a link of any speed, a transfer is cancelled if more bytes remain than socket buffers hold")
+    @Test("On a link of any speed, a transfer is cancelled if the remaining bytes exceed the size of socket buffers")
     func fastLine() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 100_000_000, seconds: 1)
@@ -255,7 +255,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.isCancelled(id))
     }
 
-    @Test("B27: nothing is requested beyond the window of a reader that does not move")
+    @Test("B27: no bytes are requested beyond the window of a reader that does not advance")
     func window() {
         let bench = SchedulerBench(window: 4 * mib)
         bench.open(at: 0, .preload)
@@ -319,7 +319,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("A range beyond the length is clipped to the length; one that starts there is unsatisfiable")
+    @Test("A range that extends beyond the length is clipped; a range that starts at the length is unsatisfiable")
     func ends() {
         let bench = SchedulerBench(length: 1000, storedRanges: ByteRangeSet(0..<1000))
         let clipped = bench.open(at: 900, end: 5000)
@@ -340,7 +340,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.read(reader) == .unsatisfiable(length: 3 * mib))
     }
 
-    @Test("Of two whole bodies, one that lacks space ends if the other is ahead of it")
+    @Test("If two whole bodies are received and the one behind lacks space, it ends")
     func noSpaceBehindAnother() {
         let bench = SchedulerBench(length: 2 * mib)
         bench.perform(bench.machine.rangesUnsupported())

@@ -7,7 +7,7 @@ import Testing
 /// The behavior of the scheduler after new versions, validations, evictions and closing.
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerStoredTests {
-    @Test("A2: readers of the previous version keep their positions, and the others wait for the new version")
+    @Test("A2: readers of the previous version keep their positions, and other readers wait for the new version")
     func generationChanged() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib))
         let inside = bench.open(at: 0)
@@ -26,7 +26,7 @@ struct SchedulerStoredTests {
         #expect(bench.liveIDs == brings.map { [$0] })
     }
 
-    @Test("E118: the late response of a cancelled transfer does not end the transfer that readers wait for")
+    @Test("E118: the late response to a cancelled transfer does not end the transfer that readers are waiting for")
     func lateUnprovenResponse() {
         let bench = SchedulerBench()
         let ahead = bench.open(at: 50 * mib)
@@ -79,7 +79,7 @@ struct SchedulerStoredTests {
         #expect(other.live == [100 * kib..<128 * kib])
     }
 
-    @Test("During a validation, readers wait for one small request, and then all continue")
+    @Test("During a validation, all readers wait for one small request, and then continue")
     func validation() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib), needsValidation: true)
         let readers = [bench.open(at: 0), bench.open(at: mib)]
@@ -90,7 +90,7 @@ struct SchedulerStoredTests {
         #expect(bench.found(readers[1]) == mib..<mib + 256 * kib)
     }
 
-    @Test("If a validation is required later, open readers continue, and new ones wait for it")
+    @Test("If a validation becomes required later, open readers continue, and new readers wait for the validation")
     func laterValidation() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<10 * mib))
         let reading = bench.open(at: 0)
@@ -120,7 +120,7 @@ struct SchedulerStoredTests {
         }
     }
 
-    @Test("E66: after a Retry-After for a validation, missing ranges are not requested before its time")
+    @Test("E66: after a Retry-After for a validation, missing ranges are not requested before that time")
     func validationPutOff() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
@@ -139,7 +139,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.map(\.lowerBound) == [2 * mib])
     }
 
-    @Test("E66: a Retry-After for a validation applies even if no reader waits for its response anymore")
+    @Test("E66: a Retry-After for a validation applies even if no reader is waiting for the validation anymore")
     func answeredValidationPutOff() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         bench.open(at: 0)
@@ -257,7 +257,7 @@ struct SchedulerStoredTests {
         #expect(bench.live == [0..<Int64.max])
     }
 
-    @Test("C37: the bytes furthest behind are evicted first, only as whole blocks, and none in a reader's window")
+    @Test("C37: the bytes furthest behind readers are evicted first, in whole blocks, and none in a reader's window")
     func release() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib), window: 8 * mib)
         bench.open(at: 40 * mib + 1000)
@@ -283,7 +283,7 @@ struct SchedulerStoredTests {
         #expect(bench.offerEvictable(mib) == [99 * mib..<100 * mib])
     }
 
-    @Test("During their eviction, bytes are not requested; bytes that remain afterwards are available again")
+    @Test("Bytes are not requested while they are being evicted; bytes that remain afterwards are available again")
     func dropped() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<10 * mib), window: mib)
         let away = bench.open(at: 9 * mib)
@@ -330,7 +330,7 @@ struct SchedulerStoredTests {
         #expect(bench.live == [0..<64 * kib])
     }
 
-    @Test("Closing finishes transfers that are nearly complete, cancels others, and wakes readers; reopening resumes")
+    @Test("Closing wakes readers, cancels all transfers except nearly complete ones, and can be followed by reopening")
     func closeAndReopen() {
         let bench = SchedulerBench()
         let near = bench.open(at: 0, end: 64 * kib)

@@ -30,7 +30,9 @@ struct ResolverRetryTests {
 
     private final class Calls: Sendable { let count = Mutex(0) }
 
-    @Test("A resolver without a network is called again like the origin, and playback continues")
+    @Test(
+        "If a resolver fails because of network loss, it is called again, as an origin would be, and playback continues"
+    )
     func networkIsBack() async throws {
         let errors: [any Error] = [
             URLError(.notConnectedToInternet), URLError(.timedOut), URLError(.networkConnectionLost),
@@ -47,7 +49,7 @@ struct ResolverRetryTests {
         #expect(stage.clock.now.offset >= RetryPolicy().initialDelay)
     }
 
-    @Test("After the origin has rejected a request, a resolver without a network is called again")
+    @Test("After a rejection by the origin, a resolver that fails because of network loss is called again")
     func networkIsBackAfterRefusal() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000, .requiresField("Authorization", "Bearer 3", else: 401))])
         let calls = Calls()
@@ -59,7 +61,7 @@ struct ResolverRetryTests {
         #expect(calls.count.withLock { $0 } == 4)
     }
 
-    @Test("The error after the last attempt names the resource, and its cause is the network")
+    @Test("The error after the last attempt names the resource, and states that the network can't be reached")
     func networkStaysAway() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000)])
         let calls = Calls()
@@ -77,7 +79,7 @@ struct ResolverRetryTests {
         #expect(calls.count.withLock { $0 } > RetryPolicy().maximumRetryCount)
     }
 
-    @Test("A resolver that fails for another reason ends playback immediately")
+    @Test("If a resolver fails for another reason, playback fails immediately")
     func otherErrors() async throws {
         for error in [Refused(), URLError(.userAuthenticationRequired), UpstreamError(.untrustedServer, "no")]
             as [any Error]

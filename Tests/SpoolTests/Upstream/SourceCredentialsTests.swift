@@ -40,7 +40,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(calls.withLock { $0 } == 1)
     }
 
-    @Test("After a rejection, the source is resolved once, and again after the origin accepted a request")
+    @Test("After a rejection, the source is resolved once, and again only after the origin has accepted a request")
     func refreshed() async throws {
         let reasons = Mutex<[MediaSource.ResolutionReason]>([])
         let url = url
@@ -96,7 +96,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(try await credentials.resolved().number == 0)
     }
 
-    @Test("After its expiration, and not before, a resolved request is resolved again, once for all callers")
+    @Test("The source is resolved again, once for all callers, after the resolved request expires, and not before")
     func expiring() async throws {
         let reasons = Mutex<[MediaSource.ResolutionReason]>([])
         let url = url
@@ -118,7 +118,7 @@ final class SourceCredentialsTests: Sendable {
         #expect(reasons.withLock { $0.count } == 2)
     }
 
-    @Test("A resolved request that has already expired is used once, and resolved again for the next request")
+    @Test("A resolved request that has already expired is used once, and is resolved again for the next request")
     func expiredAtOnce() async throws {
         let calls = Mutex(0)
         let url = url

@@ -52,7 +52,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("If the end of a piece could not be stored, the body ends, even if the limit has risen meanwhile")
+    @Test("If the end of a piece could not be stored, the body ends, even if the limit has increased in the meantime")
     func cutPiece() {
         var machine = Machine(offset: 0, end: 1000, asked: 0)
         let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 1000)]
@@ -60,7 +60,8 @@ struct TransferStateMachineTests {
         #expect(machine.position == 60)
     }
 
-    @Test("A8, A9: a body that ends before its stated end is interrupted; one without an end ends the resource")
+    @Test(
+        "A8, A9: a body that ends before its stated end is interrupted; a body without a stated end ends the resource")
     func ends() {
         var short = Machine(offset: 0, end: 100, asked: 0)
         _ = short.chunk(count: 40, limit: .max)
@@ -72,7 +73,7 @@ struct TransferStateMachineTests {
         #expect(end == .endOfResource(at: 40))
     }
 
-    @Test("Operations at the maximum offset do not crash")
+    @Test("Operations at the maximum offset do not cause a crash")
     func extremes() {
         let last = Block.offsetLimit - 10
         var machine = Machine(offset: last, end: nil, asked: last)
