@@ -43,7 +43,7 @@ final class ScratchFolder: Sendable {
     }
 }
 
-/// Makes the cache immediately cancel requests that no reader needs, so that tests do not wait.
+/// Configures a cache to cancel requests that no reader needs immediately, so that tests do not wait.
 func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.cancellationDelay = .zero
     configuration.readAhead.drainTimeout = .zero

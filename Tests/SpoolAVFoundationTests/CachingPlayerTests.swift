@@ -19,7 +19,8 @@ struct CachingPlayerTests {
 
     init() throws { folder = try ScratchFolder() }
 
-    /// Creates a player, and an origin that serves a minute of audio at each of `names`. The connection can be cut.
+    /// Creates a player, and an origin that serves a minute of audio at each of `names`. The connection to the origin
+    /// can be cut.
     ///
     /// The player plays at `speed` times the normal speed.
     private func stage(
@@ -39,14 +40,14 @@ struct CachingPlayerTests {
         let player = CachingPlayer(in: cache, avPlayer: avPlayer)
         player.queue.makeItem = { asset in
             asset.resourceLoader.playerPattern = pattern
-            // The player's requests time out early, so that a short network loss makes them fail.
+            // The player's requests time out early, so that they fail even after a short network loss.
             asset.resourceLoader.requestTimeout = 1
             return AVPlayerItem(asset: asset)
         }
         return (line, upstream, cache, player)
     }
 
-    /// Creates the same stage, and plays the audio to its end.
+    /// Creates the stage, and plays the audio to its end.
     private func stageAtEnd() async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
         let stage = try await stage()
         stage.3.play(address())
@@ -54,7 +55,8 @@ struct CachingPlayerTests {
         return stage
     }
 
-    /// Plays at rate 1.5 until the origin has sent all bytes before the held offset.
+    /// Plays at rate 1.5 while the origin holds all bytes from an offset, until it has sent the bytes before that
+    /// offset.
     private func startPlaying(_ player: CachingPlayer, upToHeld upstream: MemoryUpstream) async {
         upstream.hold(from: 800_000)
         player.rate = 1.5
@@ -63,14 +65,14 @@ struct CachingPlayerTests {
         await upstream.isHeld()
     }
 
-    /// Waits until playback continues from `stopped`.
+    /// Waits until playback has continued from the time `stopped`.
     ///
-    /// At the high speed of these tests, playback may have ended before the next check.
+    /// Playback in these tests is so fast that it may have ended before the next check.
     private func playsOn(_ player: CachingPlayer, from stopped: Double) async {
         await observed { player.status == .playing || player.status == .ended || player.currentTime > stopped + 1 }
     }
 
-    /// Expects the number of bytes sent by the origin to equal the length of the audio.
+    /// Expects that the number of bytes that the origin has sent equals the length of the audio.
     private func expectOnce(_ upstream: MemoryUpstream, _ player: CachingPlayer) async throws {
         #expect(upstream.sent() == Int64(try await SampleMedia.mp3.bytes(seconds: 60).count))
     }

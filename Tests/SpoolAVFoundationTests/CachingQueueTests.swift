@@ -78,7 +78,7 @@ struct CachingQueueTests {
         }
         for entry in entries[0...3] { await preload(entry) }
         #expect(upstream.sent("/4.mp3") == 0)
-        // An entry other than the next one is chosen, because the player itself loads the start of the next one.
+        // This entry is not the next one, because the player itself loads the start of the next entry.
         upstream.hold("/6.mp3", from: 0)
         player.queue.skip(to: entries[4].id)
         await preload(entries[5])

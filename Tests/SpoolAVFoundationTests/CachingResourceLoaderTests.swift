@@ -78,7 +78,7 @@ struct CachingResourceLoaderTests {
             let driver = ResourceLoaderDriver(asset)
             guard case .finished(_, Self.length, true) = await driver.requestContentInformation().ending()
             else { return failed("not finished in launch \(launch)") }
-            // The length is known from the response headers, and is stored with the first bytes.
+            // The length is known from the response headers, but is stored only with the first bytes.
             await cache.media(for: address()).waitUntilIdle()
             await cache.close()
         }
@@ -295,7 +295,7 @@ struct CachingResourceLoaderTests {
     struct Cancel: Sendable {
         /// The number of bytes that the origin sends before the cancellation.
         var held: Int
-        /// The number of bytes that the origin sends afterwards; 0 if the transfer is cancelled.
+        /// The number of bytes that the origin sends after the cancellation, or 0 if the transfer is cancelled.
         var more: Int64
     }
 
@@ -326,17 +326,17 @@ struct CachingResourceLoaderTests {
         request.cancel()
         if let queue = asset.resourceLoader.delegateQueue { await queue.run {} }
         if cancel.more > 0 {
-            // From now on, the origin would send all bytes.
+            // From now on, the origin would send all bytes if they were requested.
             upstream.hold(from: .max)
             await clock.flowing { await upstream.isQuiet() }
         } else {
-            // The clock advances, and the request is cancelled at its current offset.
+            // The clock advances, so the request is cancelled at its current offset.
             await clock.flowing { await upstream.isQuiet() }
             upstream.hold(from: .max)
         }
         await clock.flowing { await cache.media(for: address()).waitUntilIdle() }
         let sent = Int64(cancel.held) + cancel.more
-        // Near the end of a request, the request that continues it may already have been sent.
+        // Near the end of a request, the next request may already have been sent.
         let more = upstream.asked().dropFirst(asked.count)
         #expect(more.count <= (cancel.more > 0 ? 1 : 0) && more.allSatisfy { $0.lowerBound == asked.last?.upperBound })
         // Each request that waited for bytes may have received one more piece before it was cancelled.
@@ -448,7 +448,7 @@ struct CachingResourceLoaderTests {
         // task ends.
         while own != nil || cache.openResourceCount > 0, !Task.isCancelled { await Task.yield() }
         #expect(own == nil)
-        // The origin would send all bytes, but does not receive a request.
+        // The origin would now send all bytes, but it does not receive another request.
         upstream.hold(from: .max)
         await cache.waitUntilIdle()
         #expect(upstream.asked() == asked && upstream.sent() == 300_000)
@@ -514,7 +514,7 @@ struct CachingResourceLoaderTests {
         let error = await failure(of: driver.requestContentInformation())
         #expect(error?.domain == NSURLErrorDomain && error?.code == NSURLErrorFileDoesNotExist)
         #expect((error?.userInfo[NSUnderlyingErrorKey] as? CacheError)?.code == .originErrorStatus)
-        // A later request causes another attempt.
+        // A later request causes another attempt to reach the origin.
         #expect(await failure(of: driver.requestData(offset: 0)) != nil)
         #expect(asset.contractViolations == [])
         await cache.close()

@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An origin whose connection can be cut, and that can respond to a number of requests with 404.
+/// An origin whose connection can be cut, and that can reject a number of requests with 404.
 final class CutLine: Upstream {
     private struct State {
         var isCut = false

@@ -1,7 +1,7 @@
 import Foundation
 
 extension Data {
-    /// Returns the first position at which the collections differ, counted from their first bytes; `nil` if they are
+    /// Returns the first position at which two values differ, counted from their first bytes, or `nil` if they are
     /// equal.
     ///
     /// Use this method in `#expect`, which would otherwise take minutes to describe how large collections differ.

@@ -11,7 +11,7 @@ final class GuardedUpstream: Upstream {
 
     init(_ resources: [String: MemoryUpstream.File]) { upstream = MemoryUpstream(resources) }
 
-    /// The number of requests with a token that was not accepted.
+    /// The number of requests that were rejected because of their token.
     var refusals: Int { state.withLock { $0.refused } }
 
     /// Accepts only this token from now on.

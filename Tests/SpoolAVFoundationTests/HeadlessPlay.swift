@@ -26,14 +26,14 @@ import Foundation
     let item: AVPlayerItem
     let player: AVPlayer
 
-    /// - Parameter speed: The playback speed; `nil` to play as fast as media can be decoded.
+    /// - Parameter speed: The playback speed, or `nil` to play as fast as media can be decoded.
     init(_ item: AVPlayerItem, speed: Double? = nil) {
         self.item = item
         player = AVPlayer()
         player.headless = AVPlayer.HeadlessMode(speed: speed)
     }
 
-    /// Puts the item into the player and waits until it is ready to play or has failed.
+    /// Makes the item the player's current item, and waits until it is ready to play or has failed.
     func load() async {
         _ = await Listening.first(of: [.AVPlayerItemStatusDidChange], item) { player.replaceCurrentItem(with: item) }
     }

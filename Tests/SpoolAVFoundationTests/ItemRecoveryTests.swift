@@ -163,7 +163,7 @@ struct ItemRecoveryTests {
             var delivered: Int64 = 0
             var actions: [ItemRecovery.Action] = []
             for second in 0..<90 {
-                // Seeks in place that other code makes also cause bytes to be delivered.
+                // Seeks in place that other code performs also cause bytes to be delivered.
                 if second % 10 == 1 { delivered += 1000 }
                 guard let action = recovery.check(at(Double(second), .ready, time: time, delivered: delivered)) else {
                     continue

@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Tests with inputs in all orders, checked by a model that contains only the guarantees.
+/// Tests that pass inputs in all orders, and check the actions with a model that contains only the guarantees.
 @Suite("State machine of a loading request, with inputs in all orders")
 struct LoadingRequestExhaustiveTests {
     typealias Machine = LoadingRequest.StateMachine
@@ -11,7 +11,7 @@ struct LoadingRequestExhaustiveTests {
         case informationLoaded(Int64?)
         case informationFailed
         case mustRedirect
-        /// `count` bytes that start `back` bytes before the cursor.
+        /// A chunk of `count` bytes that starts `back` bytes before the cursor.
         case received(back: Int64, count: Int, isStale: Bool)
         case readEnded(isStale: Bool)
         case readFailed(isStale: Bool)
@@ -84,8 +84,7 @@ struct LoadingRequestExhaustiveTests {
             frontier = next
         }
         #expect(seen.count > 3)
-        // Checks that the machine reaches its end states. Otherwise, a machine that does not take any action would pass
-        // the test.
+        // Checks that the machine reaches its end states. Otherwise, a machine that never acts would pass the test.
         #expect(ends.isSuperset(of: [.finish, .fail, .redirect]))
         if requested.start != nil { #expect(ends.contains(.failIncomplete)) }
     }

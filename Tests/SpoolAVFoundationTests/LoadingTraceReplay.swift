@@ -6,10 +6,10 @@ import Foundation
 
 /// A replay of a trace. It sends the requests to an asset's loader in the order of the trace, without the delays.
 ///
-/// A request is cancelled once the number of bytes recorded in the trace has been delivered. The order of events of
-/// different requests is the same as in the trace.
+/// A request is cancelled once the number of bytes that the trace contains has been delivered. Events of different
+/// requests occur in the same order as in the trace.
 struct LoadingTraceReplay {
-    /// A request in the replay, with the corresponding request in the trace.
+    /// A request that the replay has sent, with the corresponding request in the trace.
     struct Sent {
         let requested: LoadingTrace.Requested
         let request: ResourceLoaderDriver.Request
@@ -76,7 +76,7 @@ extension LoadingTrace {
 }
 
 extension LoadingTrace.Requested {
-    /// The request for type and length, which also requests two bytes.
+    /// A request for type and length, which also requests two bytes.
     static let probe = LoadingTrace.Requested(information: true, offset: 0, length: 2, toEnd: false)
 
     /// Returns a request for a range.

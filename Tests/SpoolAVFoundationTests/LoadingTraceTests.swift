@@ -88,7 +88,7 @@ struct LoadingTraceTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let recorded = try await replay(sequence.trace, in: cache)
         #expect(recorded.requests == sequence.trace.requests)
-        // The second replay reads stored bytes, in an order that differs from that of their receipt.
+        // The second replay reads stored bytes, in an order that differs from the one in which they were received.
         _ = try await replay(sequence.trace, in: cache)
         await cache.close()
     }

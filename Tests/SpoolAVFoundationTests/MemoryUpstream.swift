@@ -4,7 +4,7 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An in-memory origin that sends bytes when the test allows it. It uses neither sockets nor a clock.
+/// An in-memory origin that sends only the bytes that the test allows. It uses neither sockets nor a clock.
 ///
 /// It supports bounded and open ranges, but no other features of HTTP.
 final class MemoryUpstream: Upstream {
@@ -45,7 +45,7 @@ final class MemoryUpstream: Upstream {
     private let files: [String: File]
     private let state = Mutex(State())
 
-    /// Creates an origin with one file at each path. The response for other paths is 404.
+    /// Creates an origin with one file at each path. It responds to requests for other paths with 404.
     init(_ files: [String: File]) { self.files = files }
 
     /// Holds the bytes of a path that follow `offset`, until this function is called with a higher offset.

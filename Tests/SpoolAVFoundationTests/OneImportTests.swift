@@ -1,4 +1,5 @@
-// This file contains only the imports of an app. The main purpose of the test is to check that the file compiles.
+// This file contains only the import that an app needs. The main purpose of the test is to check that the file
+// compiles.
 import SpoolAVFoundation
 import Testing
 

@@ -12,7 +12,7 @@ struct PlaybackOrderTests {
         return order
     }
 
-    /// Returns the entries that play automatically, starting with the current one. There are at most `limit`.
+    /// Returns the entries that play automatically, starting with the current one, and at most `limit` entries.
     private func course(_ order: PlaybackOrder, _ limit: Int = 10) -> [Int] {
         var order = order
         var course: [Int] = []

@@ -59,8 +59,8 @@ struct QueueLoadingTests {
             player.play()
         }
         #expect(end == .AVPlayerItemDidPlayToEndTime)
-        // The previous item's loading was suspended by the queue's observer, and the player was not informed. A player
-        // with the hostile pattern also requests the end of the file, and may still receive these few bytes.
+        // The queue's observer suspended the previous item's loading without notifying the player. A player with the
+        // hostile pattern also requests the end of the file, and may still receive these few bytes.
         await upstream.isQuiet(butFor: pattern == .hostile ? 1 : 0)
         #expect(previous.requestLog.first { $0.id == open?.id } == open)
         #expect(previous.contractViolations == [])

@@ -39,7 +39,7 @@ struct QueuePreloadsTests {
         let track = CachingQueue.Entry(number: 2, source: MediaSource(url: address()))
         preloads.preload([stream, track], .entire)
         system.report { $0.isConstrained = false }
-        // The track waits in the preloader. The preload of the stream is attempted again when the queue changes.
+        // The track waits in the preloader. For the stream, a preload is attempted again when the queue changes.
         for await state in cache.media(for: track.source).states where state.storedByteCount > 0 { break }
         system.report { $0.isConstrained = true }
         preloads.conditions = nil

@@ -31,7 +31,7 @@ struct RealMediaTests {
         }
     }
 
-    /// Makes requests so small that a seek leaves missing ranges in media of a few hundred kilobytes.
+    /// Limits requests to a size so small that a seek leaves missing ranges in media of a few hundred kilobytes.
     private func small(_ configuration: inout MediaCache.Configuration) {
         configuration.readAhead.initialRequestSize = 64 << 10
         configuration.readAhead.maximumRequestSize = 256 << 10
@@ -138,8 +138,8 @@ struct RealMediaTests {
             let cache = try await folder.cache(HTTPUpstream.standard())
             let asset = CachingURLAsset(caching: url, in: cache)
             asset.resourceLoader.playerPattern = pattern
-            // The player computes the duration of an MP3 file from its length, which is not known until all bytes are
-            // received.
+            // The player computes the duration of an MP3 file from the file's length, which is not known until all
+            // bytes are received.
             await expectPlays(
                 asset, seeks: [9, 3, 0], knowsDuration: media != .mp3 || play == "second play", "\(play)")
             await cache.close()

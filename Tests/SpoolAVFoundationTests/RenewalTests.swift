@@ -21,7 +21,7 @@ struct RenewalTests {
     private final class Watching: NSObject, AVAssetResourceLoaderDelegate, Sendable {
         let loader: CachingResourceLoader
         private let asRenewal: Bool
-        /// This is safe: the requests are created and read only on the loader's queue, which `isOnDemand` also uses.
+        /// This is safe, because the requests are used only on the loader's queue, also by the methods below.
         nonisolated(unsafe) private var requests: [AVAssetResourceLoadingRequest] = []
 
         init(_ loader: CachingResourceLoader, asRenewal: Bool = false) {
@@ -72,7 +72,7 @@ struct RenewalTests {
         let cache = try await folder.cache(upstream, cuttingAtOnce)
         let media = cache.media(for: address())
         _ = try await media.contentInformation()
-        // The last block is short. The first pass stores all blocks except this one, which the second pass stores.
+        // The first pass stores all blocks except the last one, which is short. The second pass stores the last block.
         for bytes in [Self.length - 70_000, Self.length] {
             for try await _ in media.reader(.bytes(0..<bytes)) {}
             await media.waitUntilIdle()

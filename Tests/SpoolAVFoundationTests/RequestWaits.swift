@@ -2,10 +2,10 @@
 import AVFoundation
 import Foundation
 
-/// Variants of the driver's waiting methods that also return on cancellation. A test that exceeds its time limit thus
-/// fails instead of hanging.
+/// Variants of the driver's waiting methods that also return on cancellation. Therefore, a test that exceeds its time
+/// limit fails and does not hang.
 extension ResourceLoaderDriver.Request {
-    /// Returns the outcome of the request; `nil` if the test was cancelled first.
+    /// Returns the outcome of the request, or `nil` if the test was cancelled first.
     func ending() async -> Outcome? {
         await cancellable { await $0.outcome() }
     }

@@ -8,7 +8,7 @@ import Testing
 @testable import Spool
 @testable import SpoolAVFoundation
 
-/// A server that records the sources for which URLs are requested, and its suspensions.
+/// A server that records the sources for which URLs are requested, and the number of its suspensions.
 final class RecordingServer: MediaServer {
     private let recorded = Mutex((urls: [URL](), suspensions: 0))
 

@@ -45,7 +45,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true)) == [.wait(rate: 1)])
         for second in 1...30 {
             let actions = machine.handle(.tick, now(.waiting, rate: 1, dry: true))
-            // A seek in place makes a player that has stopped sending requests send them again.
+            // A seek in place causes a player that has stopped sending requests to send them again.
             #expect(actions == (second % Machine.patience == 0 ? [.seekInPlace, .play(rate: 1)] : []))
         }
         #expect(machine.handle(.bytesReceived, now(.waiting, rate: 1, dry: true)) == [.play(rate: 1)])

@@ -118,7 +118,8 @@ struct StallRecoveryTests {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream) { configuration in
             cuttingAtOnce(&configuration)
-            // There is only one request, because the last bytes of a smaller request would still be received.
+            // The whole resource is requested at once, because the last bytes of a smaller request would still be
+            // received.
             configuration.readAhead.initialRequestSize = 4 << 20
             configuration.readAhead.maximumRequestSize = 4 << 20
         }
@@ -135,14 +136,14 @@ struct StallRecoveryTests {
             while !recovery.isWaiting {
                 guard await Listening.first(of: [AVPlayer.rateDidChangeNotification], play.player) != nil else { break }
             }
-            // The player still exists here. Once it is released, a notification from any other player may release the
-            // recovery.
+            // This is checked while the player exists. Once it is released, a notification from any other player may
+            // release the recovery.
             try await clock.waitForSleepers(1)
             #expect(recovery.isWaiting)
         }
         try await play()
-        // Pending events of the playback may retain the objects for a moment. The clock advances only once, so the
-        // objects must be released before that.
+        // Pending playback events may retain the objects for a moment. The clock advances only once, so the objects
+        // must be released before then.
         while remains.player != nil || remains.asset != nil, !Task.isCancelled { await Task.yield() }
         clock.advance(by: .seconds(1))
         while remains.recovery != nil, !Task.isCancelled { await Task.yield() }

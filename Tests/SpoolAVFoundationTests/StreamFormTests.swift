@@ -10,7 +10,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-/// Tests of each form of HLS in the player from AVFoundation for Linux, through a server that starts automatically.
+/// Tests of each form of HLS in the player of AVFoundation for Linux, through a server that starts automatically.
 @Suite("HLS in an app", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct StreamFormTests {
@@ -81,7 +81,8 @@ struct StreamFormTests {
         let segments = lines.dropFirst(head.count).prefix(2 * end)
         let tail: [Substring] = end == 6 ? ["#EXT-X-ENDLIST"] : []
         let text = (head + segments + tail).joined(separator: "\n") + "\n"
-        // Each playlist is a separate version, so that a truncated one is not completed with the end of another.
+        // Each playlist is a separate version, so that a truncated playlist is not completed with the end of another
+        // one.
         return OriginResource(
             .data(Data(text.utf8)), etag: "\"\(end)\"", contentType: "application/vnd.apple.mpegurl")
     }
@@ -106,7 +107,7 @@ struct StreamFormTests {
         for end in 4...6 {
             let asked = origin.log.exchanges("/media.m3u8").count
             origin.set("/media.m3u8", Self.live(whole, upTo: end))
-            // Players need not reload a playlist after it has ended.
+            // Players do not have to reload a playlist that has ended.
             guard end < 6 else { break }
             try await origin.log.wait { exchanges in exchanges.count { $0.path == "/media.m3u8" } > asked }
         }

@@ -8,7 +8,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// An origin with a stream that can fail, and a player that plays the stream through a server that starts
+/// An origin that serves a stream and can fail, and a player that plays the stream through a server that starts
 /// automatically.
 @MainActor struct StreamStage {
     let sample: HLSSample
@@ -18,7 +18,7 @@ import Testing
     let player: CachingPlayer
 
     /// - Parameters:
-    ///   - speed: The playback speed; `nil` to play as fast as media can be decoded.
+    ///   - speed: The playback speed, or `nil` to play as fast as media can be decoded.
     ///   - change: A closure that changes the origin's resources.
     init(
         _ form: HLSSample.Form = .ts, in folder: ScratchFolder, speed: Double? = nil,

@@ -9,7 +9,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Tests of HLS in the player from AVFoundation for Linux, through a server that the app starts.
+/// Tests of HLS in the player of AVFoundation for Linux, through a server that the app starts.
 @Suite("HLS through a server", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct StreamTests {
@@ -57,7 +57,7 @@ struct StreamTests {
             let asset = try #require(item.asset as? CachingURLAsset)
             #expect(asset.server === server && asset.loader == nil && asset.originalURL == url)
             #expect(asset.url.port == server.port)
-            // Playback must not be as fast as decoding, so that the test observes that the timestamps restart at the
+            // Playback is slower than decoding, so that the test observes that the timestamps restart at the
             // discontinuity.
             let play = HeadlessPlay(item, speed: 10)
             await play.load()
