@@ -10,7 +10,7 @@ import Testing
 
 /// A long session with an origin that applies random faults to each request.
 ///
-/// Every read gets correct bytes of one version or an error with a message, after a limited number of requests.
+/// Every read gets correct bytes from one version, or an error with a message, after a limited number of requests.
 final class AdversarialSession: Sendable {
     struct Summary: Sendable, CustomStringConvertible {
         var requests = 0
@@ -58,7 +58,8 @@ final class AdversarialSession: Sendable {
         var random = SplitMix(seed)
         let scratch = try ScratchDirectory()
         var settings = HTTPUpstream.Configuration()
-        // The timeouts are short, because the origin often stalls. A timeout on a slow machine only causes a retry.
+        // The timeouts are short, because the origin often stalls. If a request times out because the machine is slow,
+        // it is only retried.
         settings.responseTimeout = .milliseconds(400)
         settings.idleTimeout = .milliseconds(400)
         settings.proxyEnvironment = [:]
@@ -107,14 +108,14 @@ final class AdversarialSession: Sendable {
         }
     }
 
-    /// Reads `range` until the end or an error, and checks each byte against all possible versions.
+    /// Reads `range` until its end or an error, and checks each chunk against all possible versions.
     private func read(_ media: MediaResource, _ range: MediaRange) async throws {
         var candidates = Self.versions
         var end: Int64?
         var code = "none"
         let reader = media.reader(range)
         let watchdog = Task { [seed, origin] in
-            // No test waits for this task. It reports a read that hangs, with the seed of the session.
+            // This task reports a read that hangs, with the seed of the session. No test waits for it.
             let hangs = (try? await Task.sleep(for: .seconds(240))) != nil  // Cancelled when the read ends.
             guard hangs else { return }
             let last = origin.log.exchanges.suffix(3).map {
@@ -171,7 +172,7 @@ final class AdversarialSession: Sendable {
     }
 }
 
-/// Short sessions that all use the same seed.
+/// Short sessions, which all use the same seed.
 @Suite("Sessions with a hostile origin", .timeLimit(.minutes(10)))
 struct AdversarialSessionTests {
     @Test(

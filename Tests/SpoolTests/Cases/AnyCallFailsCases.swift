@@ -5,14 +5,14 @@ import Testing
 
 @testable import Spool
 
-/// CASE C, 35: each file system call fails, once or permanently.
+/// CASE C, 35: each file system call fails, either once or permanently.
 @Suite("C35: any call may fail", .timeLimit(.minutes(10)))
 struct AnyCallFailsCases {
     private static let length: Int64 = 300_000
     private static let song = PatternBytes(seed: 1, length: length)
     private static let stored: Range<Int64> = 65536..<200_000
 
-    /// The failure of a call, and whether all later calls also fail.
+    /// The error of a failing call, and whether all later calls also fail.
     struct Failure: Sendable, CustomTestStringConvertible {
         var code: POSIXErrorCode
         var isLasting: Bool
@@ -24,8 +24,8 @@ struct AnyCallFailsCases {
         [false, true].map { Failure(code: code, isLasting: $0) }
     }
 
-    /// Returns a stage with a partly stored resource after an unclean shutdown. Opening a cache in this state makes the
-    /// most calls.
+    /// Returns a stage with a partly stored resource after an unclean shutdown. Opening a cache requires the most calls
+    /// in this state.
     private func stage(_ disk: FaultyFileSystem, _ previous: String) throws -> MemoryStage {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], disk: disk)
         try FileManager.default.copyItem(atPath: previous, toPath: stage.directory)
@@ -93,7 +93,7 @@ struct AnyCallFailsCases {
                 check(refusal, failure, stage)
             }
             disk.clearFaults()
-            // No missing bytes are recorded as stored, and all bytes can be stored now.
+            // Now that no call fails, no missing bytes are recorded as stored, and all bytes can be stored.
             do {
                 try await stage.session { cache in
                     #expect(try await cache.verify(repairing: false).damagedBlockCount == 0, "call \(number)")
@@ -107,7 +107,7 @@ struct AnyCallFailsCases {
     }
 }
 
-/// The call that failed, for the report.
+/// The description of the call that failed, for the test's report.
 private final class FailedCall: Sendable {
     private let state = Mutex("none")
     var text: String { state.withLock { $0 } }

@@ -42,7 +42,7 @@ final class CaseStage: Sendable {
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: clock))
     }
 
-    /// Runs `body` with an open cache, and closes it. The next session finds its stored bytes.
+    /// Runs `body` with an open cache, and closes the cache. The next session uses the stored bytes.
     func session<R>(_ body: (MediaCache) async throws -> R) async throws -> R {
         let cache = try await open()
         do {
@@ -59,7 +59,8 @@ final class CaseStage: Sendable {
 
     func url(_ path: String = "/a") -> URL { origin.url(path) }
 
-    /// Returns the paths of the stage's files that this process has open. The result is empty except on Linux.
+    /// Returns the paths of the stage's files that this process has open. On systems other than Linux, the result is
+    /// empty.
     func openFiles() throws -> [String] {
         #if os(Linux)
         let table = "/proc/self/fd"
@@ -76,8 +77,8 @@ final class CaseStage: Sendable {
     /// Runs `body`, and advances the clock to each deadline that a task waits for.
     func flowing<R>(_ body: () async throws -> R) async throws -> R { try await clock.flowing(body) }
 
-    /// Waits until all responses have ended, and checks that `count` bytes were sent, and that at most `spare` bytes
-    /// were sent again.
+    /// Waits until all responses have ended. Checks that `count` bytes were sent, and at most `spare` bytes more than
+    /// once.
     func expectSent(
         _ count: Int64, spare: Int64 = 0, _ path: String = "/a", at location: SourceLocation = #_sourceLocation
     ) async throws {
@@ -144,7 +145,7 @@ extension MediaResource {
         try #require(expected.isEmpty || position == expected.upperBound)
     }
 
-    /// Reads a range, and returns the error of the read; `nil` if the read succeeds.
+    /// Reads a range, and returns the error of the read, or `nil` if the read succeeds.
     func failure(
         _ range: MediaRange = .all, after check: (MediaChunk) throws -> Void = { _ in }
     ) async throws -> CacheError? {
@@ -158,7 +159,7 @@ extension MediaResource {
 }
 
 extension MediaReader {
-    /// Reads until `offset` or the end, checks each byte, and returns the position.
+    /// Reads up to `offset` or the end, checks each byte, and returns the position.
     @discardableResult
     func check(_ pattern: PatternBytes, upTo offset: Int64 = .max) async throws -> Int64 {
         var position: Int64 = -1
@@ -171,7 +172,7 @@ extension MediaReader {
     }
 }
 
-/// The maximum of observed values, and their number.
+/// The maximum and the number of observed values.
 final class Peak: Sendable {
     private let state = Mutex((most: Int64(0), looks: 0))
 

@@ -1,7 +1,7 @@
 import Foundation
 import GRDB
 
-/// Faults of a cache's catalog: a lock held by another program, rejected records, and a damaged page.
+/// Faults in a cache's catalog: a lock that another program holds, rejected records, and a damaged page.
 final class CatalogFault: Sendable {
     private let database: DatabaseQueue
 
@@ -12,7 +12,7 @@ final class CatalogFault: Sendable {
         database = try DatabaseQueue(path: directory + "/catalog.sqlite", configuration: configuration)
     }
 
-    /// Holds the write lock until ``unlock()``. For other writers, the catalog is busy.
+    /// Holds the write lock until ``unlock()``. In the meantime, the catalog is busy for other writers.
     func lock() async throws {
         try await database.writeWithoutTransaction { try $0.execute(sql: "BEGIN IMMEDIATE") }
     }

@@ -117,7 +117,7 @@ struct ClosingAndBoundsCases {
         try await stage.session { _ in }
     }
 
-    /// Runs `body`, and advances the clock to each deadline that a task waits for, by at most `limit` in total.
+    /// Runs `body`, and advances the clock to each deadline for which a task waits, but by at most `limit` in total.
     ///
     /// If `body` needs more time, it never ends, and the test's time limit reports it. The speed of disks and threads
     /// does not matter.
@@ -180,7 +180,7 @@ struct ClosingAndBoundsCases {
                     most = max(most, media.reduce(0) { $0 + $1.knownStoredRanges.byteCount })
                 }
             }
-            // Each waiting reader gets its next block even if the limit is reached.
+            // Even if the limit is reached, each waiting reader gets its next block.
             #expect(most <= 4 << 20 + Int64(players.count) * 65536)
             #expect(cache.storedByteCount == 0)
         }

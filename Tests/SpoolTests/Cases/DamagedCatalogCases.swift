@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// CASE C, 40, for players: the catalog is found to be damaged during playback.
+/// CASE C, 40, for players: during playback, the catalog turns out to be damaged.
 @Suite(.timeLimit(.minutes(10)))
 struct DamagedCatalogCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)

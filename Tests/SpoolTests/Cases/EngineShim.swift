@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-// The internal functions of the engine that the cases use.
+// Functions that give the cases access to internal parts of the engine.
 
 /// Opens a cache in `directory`, with the file system and the clock of a test.
 func makeCache(
@@ -26,7 +26,8 @@ extension MediaCache {
     /// Checks that the counted bytes, the catalog and the files agree. Call it while the cache is idle.
     func checkLedger() async throws {
         let store = try await store
-        // Work started by a timer may still be in progress. A difference that remains afterwards is a fault.
+        // Work that a timer started may still be in progress. A difference that remains after a few attempts is a
+        // fault.
         for _ in 0..<4 {
             try await store.flush()
             await store.waitUntilIdle()

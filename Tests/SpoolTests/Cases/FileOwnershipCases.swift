@@ -42,7 +42,7 @@ struct FileOwnershipCases {
         try await stage.sessionThatIsKilled { cache in
             try await cache.media(for: stage.url()).check(.all, Self.film, covers: 0..<Self.film.length)
         }
-        // Simulates that the end of the file was not written to the disk.
+        // Simulates that the end of the file was not written to disk before the shutdown.
         for path in mediaFiles(in: stage.directory) where try size(path) > 2 << 20 { try truncate(path, to: 2 << 20) }
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
@@ -54,7 +54,7 @@ struct FileOwnershipCases {
                         try await cache.media(for: stage.url()).export(to: copy)
                         try Self.film.verify(Data(contentsOf: copy), at: 0)
                     } catch let error as CacheError {
-                        // Bytes that the file lost cannot be exported before they are fetched again.
+                        // Bytes that the file has lost cannot be exported until they are fetched again.
                         #expect([.incomplete, .storage].contains(error.code))
                     }
                 },
@@ -181,7 +181,7 @@ struct FileOwnershipCases {
                 media = nil
                 _ = cache.media(for: stage.url(path)).key
                 try await stage.flowing(stage.originClock) {
-                    // Resources that are closing get time to close while more bytes are received.
+                    // Resources that are closing have time to close while more bytes are received.
                     try await stage.origin.log.wait { exchanges in
                         exchanges.filter { $0.path == path }.allSatisfy { $0.isOver || $0.bytesSent >= 40_000 }
                     }

@@ -6,7 +6,7 @@ import Synchronization
 
 @testable import Spool
 
-/// A cache with an origin in memory, and clocks and a date that only the test changes.
+/// A cache whose origin is in memory, with clocks and a date that only the test changes.
 final class MemoryStage: Sendable {
     let origin: ScriptedUpstream
     /// The clock of the cache, for back-off, delays and flushes.
@@ -77,7 +77,7 @@ final class MemoryStage: Sendable {
         }
     }
 
-    /// Runs a session that ends like a killed process. The next session starts with a copy of its files.
+    /// Runs a session that ends like a killed process. The next session starts with a copy of the files that it left.
     func sessionThatIsKilled(_ body: (MediaCache) async throws -> Void) async throws {
         try await session { cache in
             try await body(cache)
@@ -88,7 +88,7 @@ final class MemoryStage: Sendable {
         }
     }
 
-    /// Runs `body`, and advances a clock, by default the cache's, to each deadline that a task waits for.
+    /// Runs `body`, and advances a clock to each deadline for which a task waits. The default is the cache's clock.
     @discardableResult
     func flowing<R>(_ clock: ManualClock? = nil, _ body: () async throws -> R) async throws -> R {
         try await (clock ?? self.clock).flowing(body)

@@ -74,7 +74,7 @@ struct OpeningCases {
         await upstream.untilAsked()
         resource.readers.close(reader.id)
         resources.release(identity)
-        // The resource does not finish closing until its request, which ignores cancellation, has ended.
+        // The resource cannot finish closing before its request ends, and the request ignores cancellation.
         while !resource.scheduler.inspect({ $0.machine.plan.isClosing }) {
             try Task.checkCancellation()
             await Task.yield()

@@ -188,7 +188,8 @@ struct PartialContentLengthCases {
                 await media.waitUntilIdle()
                 // The reader may receive bytes before the origin records them.
                 try await stage.origin.log.waitUntilIdle()
-                // The response for the first block contains the length. Then only the last blocks are requested.
+                // The response for the first block contains the length, so only the last blocks are requested
+                // afterwards.
                 #expect(stage.origin.log.exchanges.map(\.requestedRange) == ["bytes=0-65535", "bytes=2949120-2999999"])
                 #expect(stage.origin.log.bytesSent("/a") == 65_536 + 50_880)
                 let asked = stage.origin.log.exchanges.count

@@ -187,7 +187,7 @@ struct PartialContentVersionCases {
                 try await media.check(.all, Self.v1, covers: 0..<5_000_000)
                 try await stage.origin.log.waitUntilIdle()
                 #expect(stage.origin.log.exchanges.map(\.status) == [206, 200])
-                // The origin sends the stored bytes once more, because it sends the complete resource.
+                // The origin sends the stored bytes again, because it always sends the complete resource.
                 #expect(stage.origin.log.bytesSent("/a") == previous.byteCount + 5_000_000)
             }
         }

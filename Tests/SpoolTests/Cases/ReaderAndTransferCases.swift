@@ -70,7 +70,8 @@ struct ReaderAndTransferCases {
         try await onStage(["/a": .pattern(20_000_000)]) { stage in
             try await stage.session { cache in
                 let media = cache.media(for: stage.url())
-                // Once the version is known, requests are bounded. Before that, sockets receive more.
+                // Once the version is known, requests are bounded. Before that, sockets would receive more bytes than
+                // are read.
                 try await media.check(.bytes(0..<1), film)
                 var current = media.reader()
                 try await current.check(film, upTo: 200_000)
@@ -158,7 +159,7 @@ struct ReaderAndTransferCases {
                         try await group.waitForAll()
                     }
                 }
-                // The other files are the lock file, and three SQLite files for each connection.
+                // The other files are the lock file, and three SQLite files for each database connection.
                 #expect(try stage.openFiles().count { !$0.hasSuffix(".media") } <= 32)
             }
             #expect(open.most <= 256)

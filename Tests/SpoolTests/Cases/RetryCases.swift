@@ -6,7 +6,8 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// CASES E, 66 and 67: the time of the next request to an origin, and the readers that a failure affects.
+/// CASES E, 66 and 67: the time of the next request to an origin after a failure, and the readers that the failure
+/// affects.
 @Suite(.timeLimit(.minutes(10)))
 struct RetryCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
@@ -154,7 +155,8 @@ struct RetryCases {
             let resumePlayback: @Sendable () -> Task<Int64, any Error> = {
                 Task { try await player.check(Self.film, upTo: 4_000_000) }
             }
-            // Playback resumes later if the other reader is a preload, which would not start while a player waits.
+            // If the other reader is a preload, playback resumes later, because a preload does not start while a player
+            // waits.
             var rest = isPreload ? nil : resumePlayback()
             let range = MediaRange.bytes(20_054_016..<20_054_100)
             let other = isPreload ? media.preloadReader(range) : media.reader(range)

@@ -10,7 +10,7 @@ import Testing
 struct SecretCases {
     private static let marker = "S3cretMark"
 
-    /// Returns the paths in a folder that contain the marker, and the paths of files whose content contains it.
+    /// Returns the paths in a folder that contain the marker, and the paths of files whose contents contain it.
     private func files(withMarkerIn folder: String) throws -> [String] {
         let marker = Data(Self.marker.utf8)
         return FolderTree.paths(under: folder).filter { path in

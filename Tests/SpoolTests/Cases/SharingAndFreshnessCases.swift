@@ -13,7 +13,8 @@ struct SharingAndFreshnessCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let other = PatternBytes(seed: 2, length: 3_000_000)
 
-    /// Serves ``song`` to requests whose `field` is `value`, and ``other`` to all others.
+    /// Serves ``song`` in response to requests whose `field` is `value`, and ``other`` in response to all other
+    /// requests.
     private func tellApart(
         _ stage: MemoryStage, by field: HTTPField.Name, _ value: String, _ fields: [(HTTPField.Name, String)]
     ) {
@@ -127,7 +128,7 @@ struct SharingAndFreshnessCases {
             let other = media("de").reader(.all, chunkSize: 30_000)
             // This is more than a block, so this version is the current one.
             try await other.check(Self.song, upTo: 90_000)
-            // The release is repeated, because the late request may be in the log before it stalls.
+            // The release is repeated, because the late request may be logged before it stalls.
             let releasing = Task {
                 while !Task.isCancelled {
                     stage.origin.release()
@@ -215,7 +216,7 @@ struct SharingAndFreshnessCases {
         try await stage.session { cache in
             try await cache.media(for: stage.url()).check(.all, Self.other, covers: 0..<Self.other.length)
         }
-        // While the response is awaited, bytes further ahead may be requested as well.
+        // Before the response is received, bytes further ahead may also be requested.
         let requests = conditions.withLock { $0 }
         #expect(requests.first == "\"v1\"" && requests.dropFirst().allSatisfy { $0 == nil } && requests.count <= 3)
     }

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 54–56: bytes are counted once, however they are removed. Each session ends with a check of the counts.
+/// CASES E, 54–56: however bytes are removed, they are counted once. Each session ends with a check of the counts.
 @Suite(.timeLimit(.minutes(10)))
 struct SpaceAccountCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
@@ -213,7 +213,7 @@ struct SpaceAccountCases {
 
     enum Deleted: CaseIterable { case content, folder }
 
-    /// Deletes a directory as `rm -r` does, and tries again if a file was created in a directory that had just been
+    /// Deletes a directory as `rm -r` does, and tries again if a file is created in a directory that has just been
     /// emptied.
     private static func delete(_ path: String) throws {
         for _ in 0..<20 where (try? FileManager.default.removeItem(atPath: path)) != nil { return }

@@ -91,7 +91,7 @@ struct UnprovenVersionCases {
                     let reader = cache.media(for: stage.url()).reader()
                     #expect(try await reader.check(Self.other) == Self.other.length)
                 }
-                // One request for each reader that may not use the response to another reader's request.
+                // Each reader that may not use the response to another reader's request may send one request.
                 let limit = control == "max-age=600" && freshness == .http ? 1 : 3
                 #expect(stage.origin.log.exchanges.count - previous <= limit, "\(hasRanges) \(freshness)")
             }
@@ -134,7 +134,7 @@ struct UnprovenVersionCases {
         try await stage.session { cache in
             var bytes = try await cache.media(for: stage.url()).bytes()
             #expect(bytes.isEmpty)
-            // A second request receives the headers. The reader does not wait for it.
+            // A second request receives the headers, but the reader does not wait for that request.
             await cache.waitUntilIdle()
             let previous = stage.origin.log.exchanges.count
             #expect(previous <= 2)

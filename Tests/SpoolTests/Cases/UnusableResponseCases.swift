@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 63 and 70: invalid or ambiguous responses over a real socket fail only one request.
+/// CASES E, 63 and 70: an invalid or ambiguous response over a real socket affects only one request.
 @Suite(.timeLimit(.minutes(10)))
 struct UnusableResponseCases {
     static let song = PatternBytes(seed: 1, length: 300_000)

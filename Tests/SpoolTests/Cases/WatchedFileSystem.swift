@@ -5,7 +5,7 @@ import Synchronization
 
 /// The real file system, which also counts the open media files and can delay calls.
 final class WatchedFileSystem: FileSystem {
-    /// A call on a media file.
+    /// A kind of call on a media file.
     enum Call { case open, size, punchHole }
 
     private struct State {
@@ -134,8 +134,8 @@ private final class WatchedFile: StoredFile {
 
 /// A call that blocks its thread until a test releases it.
 ///
-/// The test may have to wait for the call, for example because each file has only one owner. The call therefore
-/// continues after one second.
+/// The test itself may have to wait for the call, for example because each file has only one owner. Therefore, the call
+/// continues after one second at the latest.
 final class HeldCall: Sendable {
     private let arrived = AsyncStream.makeStream(of: Void.self)
     private let released = DispatchSemaphore(value: 0)

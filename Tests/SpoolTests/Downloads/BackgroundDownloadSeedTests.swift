@@ -7,8 +7,8 @@ import Testing
 
 /// Random lives of one download: the app is suspended, killed and launched again, and the system's transfers fail.
 ///
-/// Each download consists of 0.3 to 2 MB in chunks of 64 to 192 KiB. It stands for 2 GB in chunks of 8 MiB, but is so
-/// small that all bytes can be checked. All waits use a clock that only the test advances.
+/// Each download consists of 0.3 to 2 MB in chunks of 64 to 192 KiB. It represents a download of 2 GB in chunks of 8
+/// MiB, but is small enough to check all bytes. All waits use a clock that only the test advances.
 @Suite("Background downloads with random events", .timeLimit(.minutes(60)))
 struct BackgroundDownloadSeedTests {
     private static let seeds: Range<UInt64> = {
@@ -68,7 +68,7 @@ private final class RandomDownload {
             let set = try await cache.downloads.set(Downloads.standardSet)
             #expect(set?.isComplete == true, "seed \(seed)")
             #expect(await session.transfers().isEmpty, "seed \(seed)")
-            // A version that was complete before the change remains stored.
+            // If the download was complete before the change, the previous version remains stored.
             let validator = try await cache.media(for: stage.url("/0")).storedResource()?.validator
             isRemake = validator == "\"v2\""
         }

@@ -211,7 +211,7 @@ struct BackgroundDownloadsTests {
                 to: session, chunkSize: Self.chunkSize, maximumTransfers: 2)
             #expect(second.startedCount == 1 && second.storedByteCount >= Self.chunkSize - 65_536)
             #expect(session.waiting.count == 2 && Set(session.started.map(\.identifier)).count == 3)
-            // The app itself downloads nothing in the meantime.
+            // In the meantime, the app itself does not download any bytes.
             #expect(try await cache.downloads.set("Flight")?.isComplete == false)
             try await session.finish()
             try await cache.downloads.takeBack(from: session)

@@ -27,7 +27,7 @@ final class ScriptedSession: BackgroundTransferSession {
         var waiting: [BackgroundTransferRequest] = []
         var started: [BackgroundTransferRequest] = []
         var wasted: Int64 = 0
-        /// The received bytes of each transfer of which only half was received.
+        /// The numbers of received bytes of transfers that were received only in half.
         var halves: [String: Int64] = [:]
     }
 
@@ -46,7 +46,7 @@ final class ScriptedSession: BackgroundTransferSession {
     var started: [BackgroundTransferRequest] { state.withLock { $0.started } }
     /// The requests whose transfers have not ended.
     var waiting: [BackgroundTransferRequest] { state.withLock { $0.waiting } }
-    /// The number of received bytes that can't be stored, or that this simulation requested again.
+    /// The number of received bytes that can't be stored, or that this simulation has requested again.
     var wasted: Int64 { state.withLock { $0.wasted } }
 
     func start(_ request: BackgroundTransferRequest) async throws {
@@ -87,7 +87,7 @@ final class ScriptedSession: BackgroundTransferSession {
         case .whole: message.headerFields[.range] = nil
         case .otherValidator, .otherRange, .truncated, nil: break
         }
-        // This simulation requests all bytes of the chunk again, which a system does not.
+        // This simulation requests all bytes of the chunk again. A real system does not.
         state.withLock { $0.wasted += $0.halves.removeValue(forKey: request.identifier) ?? 0 }
         let response = try await origin.open(message)
         var data = Data()

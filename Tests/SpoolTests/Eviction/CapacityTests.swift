@@ -73,7 +73,7 @@ struct CapacityTests {
         let stored = try await cache.storedResources().reduce(0) { $0 + $1.storedByteCount }
         await cache.close()
         #expect(stored <= limit)
-        // The unused ends of file system blocks are included in the allowance for rows.
+        // The allowance for rows includes the unused ends of file system blocks.
         let rows = Ledger.allowance(of: limit)
         #expect(onDisk() <= limit + rows)
         #expect(used.looks > 300, "it was measured throughout")
@@ -244,7 +244,7 @@ struct CapacityTests {
         await cache.waitUntilIdle()
     }
 
-    /// Returns the current size of the media files on disk. Files that are removed during the search may not be
+    /// Returns the current total size of the media files on disk. Files that are removed during the search may not be
     /// included.
     private func onDisk() -> Int64 {
         let media = URL(fileURLWithPath: directory.path).appendingPathComponent("media")

@@ -14,7 +14,7 @@ final class PatternUpstream: Upstream {
     var requests: Int { counts.withLock { $0.requests } }
     var bytesSent: Int64 { counts.withLock { $0.bytes } }
 
-    /// Returns the bytes of a URL.
+    /// Returns the pattern of bytes at a URL.
     func pattern(of url: URL) -> PatternBytes {
         PatternBytes(seed: url.path.utf8.reduce(7) { ($0 &* 31) &+ UInt64($1) }, length: length)
     }
@@ -41,7 +41,7 @@ final class PatternUpstream: Upstream {
     }
 }
 
-/// A range of a pattern, in pieces that are not aligned to blocks.
+/// A body that contains a range of a pattern, in pieces that are not aligned to blocks.
 private struct PatternBody: AsyncSequence, Sendable {
     let pattern: PatternBytes
     let range: Range<Int64>

@@ -53,7 +53,7 @@ struct RefusingDiskTests {
         #expect(try await again.verify(repairing: false).damagedBlockCount == 0)
         try await play(in: again)
         await again.close()
-        // Each byte was received once in the first playback, and bytes that were not stored were received once more.
+        // Each byte was received once during the first playback. Bytes that were not stored were received again later.
         #expect(upstream.bytesSent <= 2 * upstream.length)
     }
 
@@ -143,7 +143,7 @@ struct RefusingDiskTests {
                 try await media.check(.all, film, covers: 0..<film.length)
                 #expect(try await media.opened() !== uncached)
             }
-            // Readers that are already open do not change their version.
+            // Readers that are already open continue with their version.
             try await first.check(.bytes(0..<1000), film)
             #expect(try await first.opened() === uncached)
         }

@@ -8,7 +8,7 @@ import Testing
 
 @testable import Spool
 
-/// The rules of a shared HTTP cache that go beyond what media needs (RFC 9111, RFC 5861).
+/// The rules for a shared HTTP cache that media alone would not require (RFC 9111, RFC 5861).
 @Suite("Rules of a shared HTTP cache", .timeLimit(.minutes(10)))
 struct FreshnessDemandTests {
     private static let film = PatternBytes(seed: 1, length: 100_000)
@@ -103,7 +103,7 @@ struct FreshnessDemandTests {
             try await first.check(.all, Self.film)
             let again = try await source(cache, stage)
             #expect(again == .revalidated)
-            // Reads from a resource that was opened once count as one use.
+            // Reads from a resource that was opened only once count as one use.
             let same = try await first.reader().response()
             #expect(same.source == .hit)
         }

@@ -25,8 +25,8 @@ import Testing
                 let media = cache.media(for: MediaSource(url: stage.url("/\(round)")))
                 let resource = try await media.opened()
                 let early = Self.onThread {
-                    // This loop does not pause, so that the reader opens within the few microseconds in which the
-                    // version is set.
+                    // The loop does not pause, so that the reader opens within the few microseconds in which the
+                    // version becomes current.
                     while resource.generation == nil {}
                     let reader = media.openReader(at: 0, end: nil, priority: .playback, in: resource)
                     let mustWait = resource.scheduler.inspect { $0.machine.needsValidation }

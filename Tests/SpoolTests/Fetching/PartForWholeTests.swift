@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// An origin that sends a part even though all bytes were requested.
+/// Tests with an origin that sends a part even though all bytes were requested.
 @Suite(.timeLimit(.minutes(10))) struct PartForWholeTests {
     @Test("E141: if an origin sends the same 206 to every request, the reader gets an error after two requests")
     func alwaysTheSamePart() async throws {

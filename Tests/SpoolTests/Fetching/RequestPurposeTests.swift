@@ -7,7 +7,8 @@ import Testing
 
 @Suite("Purpose of requests", .timeLimit(.minutes(5)))
 struct RequestPurposeTests {
-    /// An origin that records the purposes of requests, and rejects some of them as the system does on some networks.
+    /// An origin that records the purposes of requests, and rejects requests with some purposes, as the system does on
+    /// some networks.
     private final class PurposeUpstream: Upstream {
         let rejects: Set<UpstreamRequest.Purpose>
         private let origin = ScriptedUpstream([

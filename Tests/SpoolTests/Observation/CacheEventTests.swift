@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The events of a resource: every kind of event, the order of the events and their values.
+/// Tests of the events of a resource: every kind of event, the order of the events, and their values.
 @Suite("Events", .timeLimit(.minutes(10)))
 struct CacheEventTests {
     private static let length: Int64 = 200_000
@@ -16,8 +16,8 @@ struct CacheEventTests {
     /// - Parameters:
     ///   - last: An event to wait for before the cache is closed, because a reader may receive its last bytes before
     ///     the listeners receive that event.
-    ///   - cuts: Whether cancelled requests are included. If a reader closes at the end of a request, the request may
-    ///     end or be cancelled first.
+    ///   - cuts: Whether cancelled requests are included. If a reader closes near the end of a request, the request may
+    ///     either end or be cancelled.
     private func story(
         _ stage: MemoryStage, upTo last: String? = nil, cuts: Bool = false, _ body: (MediaCache) async throws -> Void
     ) async throws -> [String] {
@@ -168,7 +168,7 @@ struct CacheEventTests {
     func discrepancy() async throws {
         let stage = try stage(.request(0, .extraBytes(1000)))
         let heard = try await story(stage, upTo: "completed") { try await play(stage, $0) }
-        // If the end is uncertain, bytes after it may be requested, but the origin does not send any.
+        // While the end is uncertain, bytes after it may be requested, but the origin does not send any.
         let heardOfBytes = heard.filter { !$0.hasPrefix("requested 200000") }
         #expect(heardOfBytes == ["requested 0-", "discrepancy", "stored 0..<200000", "completed"])
     }

@@ -11,7 +11,7 @@ import Testing
     private static let length: Int64 = 1 << 20
     private static let content = PatternBytes(seed: 1, length: length)
 
-    /// Runs `body` with a cache whose origin delivers only the bytes that the test allows.
+    /// Runs `body` with a cache whose origin delivers bytes only when the test allows it.
     private static func run(
         capacity: CacheCapacity = .standard,
         _ body: (MediaCache, ScriptedUpstream, ManualClock, MediaResource) async throws -> Void
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    /// Delivers all bytes that are requested while `body` runs.
+    /// Runs `body`, and delivers all bytes that are requested in the meantime.
     private static func delivering<R: Sendable>(
         _ upstream: ScriptedUpstream, _ body: () async throws -> R
     ) async rethrows -> R {

@@ -47,7 +47,7 @@ struct InMemoryTests {
             try song.verify(try await cache.media(for: try url("\(index)")).data(in: 0..<300_000), at: 0)
             #expect(cache.storedByteCount <= 1 << 20)
         }
-        // The last 64 KiB page of each file may be only partly in use.
+        // The last page of each file, which has 64 KiB, may be used only in part.
         #expect(store.byteCount <= (1 << 20) + 4 * 65_536)
         #expect(cache.storedByteCount > 600_000)
         try await cache.store.waitUntilIdle()
@@ -122,7 +122,7 @@ struct InMemoryTests {
     }
 }
 
-/// An app's store on a storage medium that was removed.
+/// A store on a storage medium that has been removed.
 private struct RefusingByteStore: ByteStore {
     private let error = CacheError.storage("the card has been taken out", underlying: POSIXError(.EIO))
 

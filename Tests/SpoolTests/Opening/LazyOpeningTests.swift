@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// The creation of a cache, which cannot fail, and the opening of its directory at the first use.
+/// Tests of the creation of a cache, which cannot fail, and of the opening of its directory when it is first used.
 @Suite(.timeLimit(.minutes(10)))
 struct LazyOpeningTests {
     private static let song = PatternBytes(seed: 1, length: 400_000)
@@ -71,7 +71,7 @@ struct LazyOpeningTests {
         let code: CacheError.Code
         switch trouble {
         case .inUse:
-            // Like a cache in another process, this one does not share anything with other caches.
+            // Like a cache in another process, this cache does not share anything with other caches.
             first = MediaCache(
                 directory: URL(fileURLWithPath: path), upstream: stage.origin,
                 configuration: MediaCache.Configuration(), fileSystem: SystemFileSystem(),

@@ -49,7 +49,7 @@ struct ReopeningTests {
             try await play(cache)
             #expect(try await isStored(cache))
             if !isNew { #expect(try await isStored(cache, "/b")) }
-            // A reader that was open before keeps its version.
+            // A reader that was already open continues with its version.
             while let chunk = try await open.next() { bytes += chunk.data }
             #expect(Array(bytes) == Self.song.bytes(0..<Self.song.length))
         }

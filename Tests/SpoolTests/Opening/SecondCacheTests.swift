@@ -6,7 +6,8 @@ import Testing
 
 @testable import Spool
 
-/// Caches on a directory that another cache uses. They play the media stored there, and do not change the directory.
+/// Tests of caches whose directory another cache is using. They play the media that is stored there, but do not change
+/// the directory.
 @Suite(.timeLimit(.minutes(10)))
 struct SecondCacheTests {
     private static let song = PatternBytes(seed: 1, length: 700_001)
@@ -23,7 +24,7 @@ struct SecondCacheTests {
         var configuration = MediaCache.Configuration()
         configuration.logger = .init(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
         configure(&configuration)
-        // Like a cache in another process, this one does not share anything with other caches.
+        // Like a cache in another process, this cache does not share anything with other caches.
         return MediaCache(
             directory: URL(fileURLWithPath: stage.directory), upstream: stage.origin, configuration: configuration,
             fileSystem: SystemFileSystem(), clock: CacheClock(clock: ContinuousClock()))
@@ -103,7 +104,7 @@ struct SecondCacheTests {
         let second = readOnly()
         let reader = second.media(for: stage.url()).reader(.all)
         var position: Int64 = 0
-        // At least 64 KiB were verified. They are verified again at the next read.
+        // At least 64 KiB were verified, and are verified again at the next read.
         let chunk = try #require(try await reader.next())
         #expect(Array(chunk.data) == Self.song.bytes(chunk.range))
         position = chunk.range.upperBound

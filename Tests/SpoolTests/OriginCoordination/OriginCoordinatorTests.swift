@@ -72,7 +72,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.losses(for: other) == [] && !coordinator.isPlayerWaiting(for: other))
         coordinator.playbackWaits(false, at: OriginCoordinator.name(of: media))
         #expect(!coordinator.isPlayerWaiting(for: list))
-        // The reports are in reverse order, as reports from two threads can be.
+        // The reports are made in reverse order, as can happen with two threads.
         coordinator.playbackWaits(false, at: OriginCoordinator.name(of: media))
         coordinator.playbackWaits(true, at: OriginCoordinator.name(of: media))
         #expect(!coordinator.isPlayerWaiting(for: list))
@@ -160,7 +160,7 @@ struct OriginCoordinatorTests {
             clock.advance(by: .milliseconds(900))
             #expect(coordinator.preloadPermission(of: holder) != .held)
         }
-        // A player of the preload's own origin still has priority.
+        // A player of media from the preload's own origin still has priority.
         coordinator.playbackWaits(true, at: "http://b.example:80")
         #expect(await changes.next() == true)
         coordinator.endPreloading(holder)

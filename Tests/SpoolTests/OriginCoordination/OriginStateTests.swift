@@ -130,14 +130,14 @@ struct OriginStateTests {
             streams.append(connection)
         }
         #expect(streams.count == OriginState.streamLimit + 2)
-        // A paused stream and a finished stream each free a connection, and only once.
+        // A paused stream and a finished stream each release one connection, and only once.
         streams[0].pause()
         streams[1].end()
         streams[1].end()
         let others = [origin.connectIfAvailable(.playback), origin.connectIfAvailable(.playback)]
         #expect(others.allSatisfy { $0 != nil })
         #expect(origin.connectIfAvailable(.playback) == nil)
-        // A resumed stream is not delayed, and counts as before.
+        // A stream that resumes is not delayed, and counts as before.
         streams[0].resume()
         others[0]?.end()
         #expect(origin.connectIfAvailable(.playback) == nil)

@@ -15,7 +15,7 @@ struct ContainerFuzzTests {
         var corpus: [[UInt8]] = []
         for sample in SampleContainer.allCases {
             let data = try Data(contentsOf: try await sample.file(seconds: 1))
-            // The middle of a large file is removed, so that an index at its end stays within reach.
+            // The middle of a large file is removed, so that the search can still reach an index at the end.
             corpus.append(Array(data.count > 200_000 ? data.prefix(100_000) + data.suffix(60_000) : data))
         }
         for seed in 0..<UInt64(Self.count) {

@@ -4,12 +4,12 @@ import Testing
 
 @testable import Spool
 
-/// A search in memory for the ranges that a player needs, which also checks the rules that hold for any bytes.
+/// An in-memory search for the ranges that a player needs. It also checks the rules that apply to any bytes.
 struct ContainerSearch {
     var plan: StartPlan
     /// The ranges that were read.
     var looks: [Range<Int64>] = []
-    /// The ranges that would be fetched if each read fetched as much as it may.
+    /// The ranges that would be fetched if each read fetched the maximum number of bytes.
     var fetchedRanges = ByteRangeSet()
 
     /// Searches in `data`.

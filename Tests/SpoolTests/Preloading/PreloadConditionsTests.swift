@@ -5,7 +5,8 @@ import Testing
 
 @testable import Spool
 
-/// Preloads and downloads in Low Data Mode, in Low Power Mode and over expensive networks, with a simulated system.
+/// Tests of preloads and downloads in Low Data Mode, in Low Power Mode and over expensive networks, on a simulated
+/// system.
 @Suite("Conditions for preloads", .timeLimit(.minutes(10)))
 struct PreloadConditionsTests {
     private let system = SystemStateMonitor()

@@ -63,7 +63,7 @@ struct PreloaderTests {
                 cache.preload([MediaSource(url: stage.url())], maximumConcurrentDownloads: jobs).first)
             let state = await preload.finished()
             #expect(state.isComplete)
-            // The rest of the last requested block may still be in transit.
+            // The remaining bytes of the last requested block may still be in transit.
             await cache.waitUntilIdle()
             let stored = try await cache.media(for: stage.url()).storedRanges
             for range in try ContainerSearch(data).plan.ranges { #expect(stored.contains(range)) }

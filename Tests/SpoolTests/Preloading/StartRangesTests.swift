@@ -73,8 +73,8 @@ struct StartRangesTests {
         #expect(plan.ranges.byteCount > start.ranges.byteCount)
     }
 
-    /// Compares the first half second of audio that ffmpeg decodes from the needed ranges with that from the complete
-    /// file.
+    /// Compares the first half second of audio that ffmpeg decodes from the required ranges with the same audio from
+    /// the complete file.
     @Test(
         "A decoder decodes the first half second from the required ranges if all other bytes are zero",
         arguments: SampleContainer.allCases)
@@ -110,7 +110,7 @@ struct StartRangesTests {
         let size = data[name.lowerBound - 4..<name.lowerBound].reduce(Int64(0)) { $0 << 8 | Int64($1) }
         let search = try ContainerSearch(data)
         #expect(search.plan.ranges.contains(start..<start + size))
-        // A read of the index's tables fetches the index to its end, instead of one table after another.
+        // A read of the index's tables fetches all of the index, instead of one table after another.
         #expect(search.fetchedRanges.contains(start + size - 1))
     }
 

@@ -43,7 +43,8 @@ struct FirstBytesTests {
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
             try await media.check(.all, film)
-            // The transfer ends after its last bytes were delivered, and the scheduler must have handled the end.
+            // The transfer ends after its last bytes are delivered. The scheduler must handle this end before the test
+            // continues.
             await cache.waitUntilIdle()
             let before = media.statistics
             // The first call of a sequential reader shows whether this disk can be read without waiting.

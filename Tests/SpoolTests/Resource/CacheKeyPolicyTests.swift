@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-/// The keys of resources: two resources never share a key, and no name is used as a path.
+/// Tests of the keys of resources: two resources never share a key, and no name is used as a path.
 @Suite("Cache keys and their policies", .timeLimit(.minutes(10)))
 struct CacheKeyPolicyTests {
     /// Two URLs, and whether a policy treats them as one resource.
@@ -152,14 +152,14 @@ struct CacheKeyPolicyTests {
             var address = Self.address(&random)
             // This policy ignores the host.
             if policy == .unsignedAnywhere { (address.scheme, address.host) = ("", "") }
-            // A policy that ignores items removes a query of one empty item.
+            // A policy that ignores items removes a query that consists of one empty item.
             if policy != .url, address.items == [""] { address.items = [] }
             let url = try Self.url(address, for: policy, &random)
             let key = policy.policy.key(for: url)
             #expect(keys[key] ?? address == address, "\(url) has the key of another")
             #expect(addresses[address] ?? key == key, "\(url) has a second key")
             #expect(key.hash.utf8.count == 64 && key.hash.utf8.allSatisfy(Self.isHexadecimal))
-            // A URL without the ignored parts has the same key.
+            // The URL without the ignored parts has the same key.
             let kept = try Self.url(address, for: .url, &random)
             if policy != .unsignedAnywhere { #expect(policy.policy.key(for: kept) == key) }
             keys[key] = address

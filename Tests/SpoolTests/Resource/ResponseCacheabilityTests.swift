@@ -88,8 +88,7 @@ struct ResponseCacheabilityTests {
     @Test(
         "After a 304 with Expires only, a stored max-age or no-cache has priority (RFC 9111 §3.2, §5.3)",
         arguments: [
-            // The stored Cache-Control and Expires, and the number of seconds for which the response is fresh after the
-            // 304.
+            // Each element contains the stored Cache-Control and Expires, and the freshness in seconds after the 304.
             ("max-age=60", nil, 60), ("s-maxage=60", nil, 60), ("max-age=60, no-cache", nil, 0), ("no-cache", nil, 0),
             (nil, "Thu, 01 Jan 1970 00:17:00 GMT", 100), ("must-revalidate", nil, 100), (nil, nil, 100),
         ] as [(String?, String?, Int64)])

@@ -20,7 +20,7 @@ import Testing
         "freshUntil", "lifetime", "receivedAt", "initialAge", "staleWhileRevalidate", "staleIfError", "status",
     ]
 
-    /// Returns the JSON with another number for this name.
+    /// Returns the JSON text in which the value for a name is replaced by a number.
     private func json(_ name: String, _ number: Int64) throws -> String {
         let pattern = try Regex("\"\(name)\":[0-9]+")
         return Self.freshness.replacing(pattern, with: "\"\(name)\":\(number)")

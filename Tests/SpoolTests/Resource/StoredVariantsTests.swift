@@ -14,7 +14,7 @@ struct StoredVariantsTests {
         PatternBytes(seed: language == "fr" ? 2 : 1, length: length)
     }
 
-    /// Returns a stage with complete responses that differ by language, and that users may share.
+    /// Returns a stage whose origin sends complete responses that differ by language, and that users may share.
     private func stage() throws -> MemoryStage {
         let stage = try MemoryStage([:], freshness: .http)
         stage.origin.script("/a") { request, _ in

@@ -17,7 +17,7 @@ final class SchedulerBench {
     var machine: Planner
     /// The time of the next input.
     var now = Duration.zero
-    /// The requests that have not ended, including cancelled ones.
+    /// The requests that have not ended, including cancelled requests.
     private(set) var asked: [TransferID: (lower: Int64, upper: Int64?)] = [:]
     /// The reader that each request was sent for.
     private(set) var askedFor: [TransferID: ReaderID] = [:]
@@ -108,8 +108,8 @@ final class SchedulerBench {
         return decision
     }
 
-    /// Returns only the range of stored bytes at the reader's position, without the offset up to which the reader needs
-    /// no planning.
+    /// Returns only the range of stored bytes at the reader's position, without the offset up to which planning is not
+    /// needed.
     func found(_ id: ReaderID, limit: Int64 = 256 << 10) -> Range<Int64>? {
         if case .stored(let range, _) = read(id, limit: limit) { range } else { nil }
     }
@@ -161,7 +161,7 @@ final class SchedulerBench {
             machine.responseStarted(id, at: 0, end: machine.length, isWhole: true, isSequential: isSequential))
     }
 
-    /// Receives up to `count` bytes if permitted, and returns the permission.
+    /// Receives up to `count` bytes if this is permitted, and returns the permission.
     @discardableResult
     func store(_ id: TransferID, _ count: Int64) -> Permission {
         resumed.remove(id)

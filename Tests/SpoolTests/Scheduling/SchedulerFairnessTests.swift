@@ -178,7 +178,7 @@ struct SchedulerFairnessTests {
         for id in bench.machine.plan.readers.ids { bench.read(id) }
         for id in bench.liveIDs { bench.lackSpace(id) }
         bench.open(at: 900 * mib)
-        // Paused transfers first try again to reserve space, and find none.
+        // Paused transfers first try to reserve space again, without success.
         for id in bench.liveIDs where bench.resumed.contains(id) { bench.lackSpace(id) }
         bench.perform(bench.machine.recordLength(999 * mib).actions)
         #expect(bench.transfer(at: 900 * mib) != nil)

@@ -59,7 +59,7 @@ struct SchedulerModel {
         var reaches: [(id: TransferID, range: Range<Int64>)] = []
         for (id, state) in transfers where !state.isStale {
             let reach = state.position..<limit(id, state)
-            // A body without ranges also contains stored bytes, but two such bodies never overlap.
+            // A body from an origin without ranges also contains stored bytes, but two such bodies never overlap.
             if !state.isSequential, !reach.isEmpty {
                 guard storedRanges.intersection(reach).isEmpty else { return "\(id.number) includes stored bytes" }
                 guard evicting.intersection(reach).isEmpty else { return "\(id.number) includes bytes under eviction" }
@@ -91,7 +91,8 @@ struct SchedulerModel {
         return nil
     }
 
-    /// Checks that each transfer is in the state that its readers require, and that none is paused without a reason.
+    /// Checks that each transfer is in the state that its readers require, and that no transfer is paused without a
+    /// reason.
     private func review() -> String? {
         guard !isClosing else { return nil }
         for (id, state) in transfers where state.isLive {
@@ -123,7 +124,7 @@ struct SchedulerModel {
     }
 
     /// Checks that each waiting reader has a transfer in progress, or waits for its turn or for a timer. If read-ahead
-    /// is allowed, a transfer for it is in progress.
+    /// is allowed, the reader must have a transfer.
     private func inVain(_ bench: SchedulerBench) -> String? {
         guard !isClosing else { return nil }
         let isFull = transfers.count { $0.state.isLive } >= slots

@@ -66,7 +66,7 @@ struct SchedulerPaceTests {
         let reader = bench.open(at: 10 * mib)
         let free = 50 * mib - 512 * kib
         #expect(bench.read(reader) == .stored(10 * mib..<10 * mib + 256 * kib, freeUntil: free))
-        // The reader is so slow that its window has shrunk to the minimum when it reaches this offset.
+        // The reader is so slow that its window shrinks to the minimum before it reaches this offset.
         bench.now = .seconds(1000)
         bench.advance(reader, to: free)
         #expect(bench.live.isEmpty)
@@ -77,7 +77,7 @@ struct SchedulerPaceTests {
     }
 }
 
-/// A player on a link with a fixed rate in bytes per second, in small steps of time.
+/// A simulation, in small time steps, of a player on a link with a fixed rate in bytes per second.
 private struct PacedPlay {
     let bench: SchedulerBench
     let line: Double

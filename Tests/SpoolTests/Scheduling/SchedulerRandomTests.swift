@@ -159,8 +159,8 @@ private struct RandomPlay {
         }
     }
 
-    /// Connects a transfer, which sends its request or is cancelled. If it is cancelled, its successors are connected
-    /// until one of them sends its request.
+    /// Connects a transfer, which then sends its request or is cancelled. If it is cancelled, its successors are
+    /// connected until one of them sends its request.
     private mutating func connect(_ id: TransferID) -> TransferID? {
         var next: TransferID? = id
         for _ in 0..<20 {
@@ -277,8 +277,8 @@ private struct RandomPlay {
         return (complaint ?? model.problem(bench) ?? notWoken()).map { "\($0); \(state)" }
     }
 
-    /// Describes a reader that was not woken, even though the machine no longer counts it as waiting; `nil` if there is
-    /// none.
+    /// Returns a description of a reader that was not woken, even though the machine no longer counts it as waiting.
+    /// Returns `nil` if there is none.
     private func notWoken() -> String? {
         for id in waiting.sorted() where !bench.woken.contains(id) {
             guard let reader = bench.machine.plan.readers[id] else { return "\(id.number) is forgotten" }
@@ -287,8 +287,8 @@ private struct RandomPlay {
         return nil
     }
 
-    /// Makes every transfer receive its bytes, and every reader read them. Returns the readers that have not reached
-    /// their ends.
+    /// Lets every transfer receive its bytes, and every reader read them. Returns a description of the readers that do
+    /// not reach their ends, if any.
     mutating func goWell() -> String? {
         while !offered.isEmpty { evict() }
         bench.perform(bench.machine.setPreloadPermission(.free))

@@ -31,7 +31,7 @@ struct SchedulerRetryTests {
         bench.advance(reader, to: 100 * kib)
         #expect(outcome == .failed(bench.remembered.first!))
         #expect(bench.read(reader) == .failed(bench.remembered.first!))
-        // A new reader is a new attempt.
+        // A new reader causes a new attempt.
         bench.open(at: 100 * kib)
         #expect(bench.live.count == 1)
         #expect(bench.remembered.isEmpty)
@@ -205,7 +205,7 @@ struct SchedulerRetryTests {
         bench.advance(player, to: 900 * kib)
         #expect(bench.live.isEmpty)
         bench.now = .seconds(21)
-        // The next reader at this offset detects that the time has passed, even if it only reads ahead.
+        // The next reader that needs this offset, even for read-ahead, detects that the time has passed.
         #expect(bench.read(preload) == .failed(failure))
         #expect(bench.live.map(\.lowerBound) == [mib])
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [player])

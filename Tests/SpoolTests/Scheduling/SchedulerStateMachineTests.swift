@@ -157,8 +157,8 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<512 * kib])
         bench.finish(bench.liveIDs[0])
         bench.take(reader)
-        // The missing range after the stored one starts inside a block, whose stored bytes are not requested again. The
-        // request ends one megabyte beyond the reader.
+        // The missing range after the stored range starts inside a block, whose stored bytes are not requested again.
+        // The request ends one megabyte beyond the reader's position.
         #expect(bench.live.first == 700 * kib..<1280 * kib)
     }
 

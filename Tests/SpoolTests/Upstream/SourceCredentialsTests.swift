@@ -150,7 +150,7 @@ final class SourceCredentialsTests: Sendable {
         await #expect(throws: CancellationError.self) { try await waiting.value }
         let next = Task { try await credentials.resolved() }
         open.finish()
-        // The next caller joined the first call, or started a second one.
+        // The next caller has either joined the first call or started a second one.
         let outcome = await next.result
         if case .failure(let error) = outcome { #expect(error is Failure) }
         #expect(try await credentials.resolved().request.url == url)
