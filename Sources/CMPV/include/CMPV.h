@@ -1,8 +1,8 @@
 // The types of libmpv's client API and stream callbacks (Debian: libmpv-dev), and the functions that this package uses.
 //
-// The first call to `cmpv_create` loads the library, which is not loaded when the program starts. The library depends
-// on about two hundred other libraries, which a program that only fetches media does not need. The functions correspond
-// to those of libmpv (mpv/client.h, mpv/stream_cb.h). Pass only handles from `cmpv_create` to functions that take a
+// The library is not loaded when the program starts, but by the first call to `cmpv_create`. The library depends on
+// about two hundred other libraries, which a program that only fetches media does not need. The functions correspond to
+// those of libmpv (mpv/client.h, mpv/stream_cb.h). Pass only handles from `cmpv_create` to functions that take a
 // handle.
 #ifndef CMPV_H
 #define CMPV_H
