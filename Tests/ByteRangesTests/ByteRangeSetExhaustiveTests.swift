@@ -2,7 +2,8 @@ import Testing
 
 @testable import ByteRanges
 
-/// Tests of every set of seven offsets with every range. The leaves are so small that ranges span several of them.
+/// Tests that combine every set of offsets from 0 to 6 with every range. The leaves are so small that ranges span
+/// several of them.
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetExhaustiveTests {
     static let size = 7

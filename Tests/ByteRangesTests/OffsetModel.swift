@@ -31,7 +31,8 @@ struct OffsetModel: Equatable {
         Int64(held.count { $0 })
     }
 
-    /// Returns the maximal runs of offsets in `window` that are contained, or that are not contained.
+    /// Returns the maximal runs of offsets in `window` that the model contains, or those that it lacks if `wanted` is
+    /// `false`.
     func runs(in window: Range<Int64>, held wanted: Bool) -> [Range<Int64>] {
         var runs: [Range<Int64>] = []
         for offset in window where contains(offset) == wanted {

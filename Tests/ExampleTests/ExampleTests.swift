@@ -112,7 +112,7 @@ struct ExampleTests {
         let (_, cache, url) = try stage()
         let told = Mutex<[String]>([])
         let telling = Task { await report(of: cache) { text in told.withLock { $0.append(text) } } }
-        // Repeats until the task receives an event.
+        // Requests missing media until the task receives an event.
         while told.withLock({ $0.isEmpty }) {
             let gone = cache.media(for: url.deletingLastPathComponent().appending(path: "gone.mp3"))
             await #expect(throws: CacheError.self) { try await gone.data(in: 0..<1) }

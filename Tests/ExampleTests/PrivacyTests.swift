@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// The check of privacy manifests, on this package and on planted violations.
+/// Tests of the check of privacy manifests, on this package and on planted violations.
 @Suite("scripts/check-privacy", .timeLimit(.minutes(5)))
 struct PrivacyTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
@@ -21,8 +21,8 @@ struct PrivacyTests {
         return (process.terminationStatus, String(decoding: data, as: UTF8.self))
     }
 
-    /// Runs the check on a package with one target. The package's manifest declares `categories`; if they are `nil`,
-    /// there is no manifest.
+    /// Runs the check on a package with one target. The package's manifest declares `categories`; if `categories` is
+    /// `nil`, there is no manifest.
     private func check(_ source: String, declaring categories: [String]?) throws -> (status: Int32, text: String) {
         let scratch = try ScratchDirectory()
         let folder = URL(fileURLWithPath: scratch.file("Sources/Planted"))

@@ -8,7 +8,7 @@ private func control(_ values: String...) -> CacheControl {
 }
 
 @Suite struct CacheControlTests {
-    @Test("A20: directives are case-insensitive, in one or several fields, quoted or not (9111 §5.2)")
+    @Test("A20: directives are parsed in any case, from one or several fields, quoted or not (9111 §5.2)")
     func directives() {
         let read = control("No-Store, max-age=60", "private=\"a, no-cache\", S-MAXAGE=\"7\" , immutable,,x=y")
         var expected = CacheControl()

@@ -3,7 +3,8 @@ import Testing
 
 @testable import HTTPRanges
 
-/// The properties that every decision must have, for random responses with plausible and hostile header fields.
+/// The properties that every decision must have, tested with random responses that contain plausible and hostile header
+/// fields.
 @Suite struct PartialResponsePropertyTests {
     private static let lengths = ["0", "1", "99", "100", "400", "500", "1000", "9223372036854775807", "x", "-1", "1,1"]
     private static let pieces: [(name: String, values: [String])] = [

@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(
-        "A13, A14: suffixes, clipping and positions beyond the end are resolved as in 9110 §14.1.2",
+        "A13, A14: suffixes, and ranges at or past the end, are resolved as in 9110 §14.1.2",
         arguments: [
             ("bytes=-500", 1000, .partial([500..<1000])), ("bytes=-500", 300, .partial([0..<300])),
             ("bytes=-0", 1000, .unsatisfiable), ("bytes=-0", 0, .unsatisfiable), ("bytes=-5", 0, .whole),

@@ -16,8 +16,8 @@ func makeResponse(_ status: Int, _ pairs: (String, String)...) -> HTTPResponse {
     HTTPResponse(status: .init(code: status), headerFields: fields(pairs))
 }
 
-/// Creates a stored version. By default, it is an MP3 file with 1000 bytes, of which 500 are stored, and the strong tag
-/// "a".
+/// Creates a stored version. By default, it is an MP3 file of 1000 bytes with the strong tag "a", of which 500 bytes
+/// are stored.
 func stored(
     tag: String? = "\"a\"", modified: String? = nil, date: HTTPDate? = nil, length: Int64? = 1000,
     type: String? = "audio/mpeg", encoding: String? = nil, end: Int64 = 500

@@ -55,7 +55,7 @@ struct CompatibilityRun {
         }
     }
 
-    /// The irregularities, for reports.
+    /// A description of the irregularities, for failure reports.
     var description: String {
         "seed \(seed), \(length) bytes, \(freshness): " + irregularities.map(\.name).joined(separator: ", ")
     }

@@ -3,7 +3,7 @@ import HTTPTypes
 import SpoolOrigin
 import SpoolTesting
 
-/// A deviation from correct behavior at an origin that players accept.
+/// An origin's deviation from correct behavior that players accept.
 ///
 /// Irregularities of different kinds can be combined. A run has at most one of each kind.
 struct Irregularity: Sendable {
@@ -15,7 +15,7 @@ struct Irregularity: Sendable {
     var kind: Kind
     var name: String
     var rules: [OriginRule] = []
-    /// Redirects to the media, in order.
+    /// The redirects that lead to the media, in order.
     var redirects: [OriginRefusal] = []
 
     private static func rule(
@@ -64,7 +64,7 @@ struct Irregularity: Sendable {
         Irregularity(kind: .validator, name: "tag \(tag ?? "missing")", rules: [.always(.etag(tag))])
     }
 
-    /// Responses to ranges.
+    /// Responses to range requests.
     static let ranges: [Irregularity] = {
         let forms: [(String, @Sendable (Int64, Int64, Int64) -> String?)] = [
             ("no Content-Range", { _, _, _ in nil }), ("range without unit", { "\($0)-\($1)/\($2)" }),

@@ -17,7 +17,7 @@ import Testing
     ]
 
     @Test(
-        "An error with status 200 is passed on but not stored, and the track is received at the next request",
+        "An error with status 200 is passed on but not stored, and the track is received on the next request",
         arguments: 0..<4)
     func error(_ index: Int) async throws {
         let (text, type) = Self.errors[index]
@@ -42,7 +42,7 @@ import Testing
             for isLater in [false, true] {
                 let cache = MediaCache(
                     directory: URL(fileURLWithPath: scratch.file("cache")), upstream: HTTPUpstream.standard())
-                // An app may receive an error or the text.
+                // An app may receive either an error or the text of the first response.
                 let bytes = try? await cache.media(for: origin.url("/media")).bytes()
                 if isLater { expectBytes(bytes, all) } else { #expect(bytes?.count != all.count) }
                 await cache.close()

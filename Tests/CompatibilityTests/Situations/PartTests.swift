@@ -6,7 +6,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Parts with fewer or more bytes than requested.
+/// Partial responses that contain fewer or more bytes than requested.
 @Suite(.timeLimit(.minutes(5))) struct PartTests {
     private func checkSeek(_ situation: Situation) async throws {
         try await OriginServer.run(situation.resources) { origin in

@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "A file that consists of one byte, of whole blocks, or of one byte less is received and stored",
+        "A file of one byte, of whole blocks, or of whole blocks minus one byte is received and stored",
         arguments: [1, 65535, 65536, 131_072])
     func sizes(_ size: Int64) async throws {
         try await Situation(OriginResource(.pattern(PatternBytes(seed: 7, length: size))), seeks: []).check()
@@ -121,7 +121,7 @@ import Testing
         try await situation.check()
     }
 
-    @Test("Ranges beyond byte 2^31 are received, such as the index at the end of an audiobook of 2.6 GB")
+    @Test("Ranges beyond byte 2^31 are received, such as the index at the end of a 2.6 GB audiobook")
     func audiobook() async throws {
         let book = PatternBytes(seed: 9, length: 2_600_000_000)
         let end = book.length - 50_000

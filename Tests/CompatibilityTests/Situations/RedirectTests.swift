@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test("A redirect to the same URL is followed until the origin has received the cookie that it set")
+    @Test("A redirect to the same URL is followed until the origin receives the cookie that the redirect sets")
     func sameURL() async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -131,7 +131,7 @@ import Testing
         let url = try #require(URL(string: "http://\(name)/media"))
         try await CompatibilityStage.server { server, _ in
             let address = try #require(server.url(for: url))
-            // The name is valid, but does not exist.
+            // The name is valid, but no host has it.
             let status = try await PlainClient().get(address).status
             #expect([502, 503, 504].contains(status), "\(status)")
         }

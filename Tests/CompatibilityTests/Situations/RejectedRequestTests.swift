@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "E431: media is received from an origin that rejects each Range",
+        "E431: media is received from an origin that rejects every request with Range",
         arguments: [400, 404, 405, 500, 501])
     func statuses(_ status: Int) async throws {
         let situation = Situation(Self.forRanges { $0.refusal = OriginRefusal(status) }, seeks: [])
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(
-        "E432: media is received from an origin that does not respond to Range, or sends no valid status line",
+        "E432: media is received from an origin that does not respond to requests with Range, or sends no valid status line",
         arguments: ["", "NONSENSE\r\n\r\n", "HTTP/7.1 200 OK\r\n\r\n"])
     func statusLines(_ text: String) async throws {
         let rule = Self.forRanges { $0.raw = OriginResource.RawResponse(Array(text.utf8), closes: true) }
@@ -56,7 +56,7 @@ import Testing
         try await checkSeek(situation, maximumRequests: 8)
     }
 
-    @Test("E433: if a resource is missing with and without Range, the next missing resources are requested once")
+    @Test("E433: after a resource is missing with and without Range, each further missing resource is requested once")
     func missing() async throws {
         try await OriginServer.run([:]) { origin in
             try await CompatibilityStage.cache { cache in
@@ -69,7 +69,7 @@ import Testing
             }
             #expect(origin.log.exchanges.count == 5)
         }
-        // An origin that has sent a part does not reject ranges with 404.
+        // If an origin has already sent a part, a 404 is not taken as a rejection of the range.
         try await OriginServer.run(["/media": .pattern(1000)]) { origin in
             try await CompatibilityStage.cache { cache in
                 _ = try await cache.media(for: origin.url("/media")).bytes()

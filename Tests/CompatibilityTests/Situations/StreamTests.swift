@@ -42,7 +42,8 @@ import Testing
         "A stream plays if its segments require a cookie that the CDN sets with the playlist",
         .enabled(if: Tool("ffmpeg") != nil, "ffmpeg is not installed"))
     func cookie() async throws {
-        // The sample removes its folder of files when it is deallocated, so it is used once more at the end.
+        // The sample removes its folder of files when it is deallocated, so the test uses the sample once more at the
+        // end.
         let sample = try await HLSSample(.ts)
         var resources = try sample.resources().mapValues { resource in
             var resource = resource

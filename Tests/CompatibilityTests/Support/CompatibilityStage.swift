@@ -61,7 +61,7 @@ func expectBytes(
 }
 
 extension MediaResource {
-    /// Reads from an offset to the end.
+    /// Reads the bytes from an offset to the end.
     func bytes(from offset: Int64 = 0) async throws -> [UInt8] {
         var bytes: [UInt8] = []
         for try await chunk in reader(.from(offset)) { chunk.withUnsafeBytes { bytes += $0 } }

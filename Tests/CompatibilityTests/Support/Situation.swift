@@ -30,13 +30,13 @@ struct Situation: Sendable {
         (self.seeks, self.isStored) = (seeks, isStored)
     }
 
-    /// Creates a situation with patterned media, and rules for its responses.
+    /// Creates a situation with patterned media and with rules for its responses.
     init(_ rules: OriginRule..., etag: String? = "\"v1\"", seeks: [Int] = [100_000, 4096], isStored: Bool = true) {
         let media = OriginContent.pattern(PatternBytes(seed: 7, length: 150_000))
         self.init(OriginResource(media, etag: etag, rules: rules), seeks: seeks, isStored: isStored)
     }
 
-    /// Checks all three ways to receive the media.
+    /// Checks the media in all three ways: without Spool, through the server, and in an app.
     func check(at location: SourceLocation = #_sourceLocation) async throws {
         try await OriginServer.run(resources) { origin in
             try await checkClient(origin.url(path), "directly", location)
