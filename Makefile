@@ -27,18 +27,20 @@ SHELL := bash
 LIBRARIES := libmpv-dev libsqlite3-dev
 # Without its symbol table, a release is about half as large. Apple's linker retains the exported names.
 STRIPPED := -Xlinker $(if $(filter Darwin,$(shell uname)),-x,-s)
-# No trait is enabled by default. The command, the server and the tests need this one.
+# No trait is enabled by default. The command, the server and the tests need this trait.
 TRAITS := --traits Tools
 # On Linux, a release runs without a Swift installation.
 STANDALONE := $(if $(filter Darwin,$(shell uname)),$(TRAITS),--static-swift-stdlib --traits Tools,StaticLinking)
 export MEDIA ?=
 export WATCH ?=
 PREFIX ?= /usr/local
-# The order of traits in the compiler's flags is that of a hashed collection. Another order would rebuild everything.
+# SwiftPM takes the order of traits in the compiler's flags from a hashed collection. Another order would cause a
+# complete rebuild.
 export SWIFT_DETERMINISTIC_HASHING := 1
-# The number of concurrent tests. With more tests than processors, tests with time limits would have to wait.
+# The maximum number of concurrent tests. With more tests than processors, tests with time limits would wait for a
+# processor.
 export SWT_EXPERIMENTAL_MAXIMUM_PARALLELIZATION_WIDTH ?= 3
-# With TEST_MINUTES, a run in which a test never ends fails after that time.
+# If TEST_MINUTES is set, a run that is not complete after that time is stopped and fails.
 LIMITED := $(if $(TEST_MINUTES),timeout $(TEST_MINUTES)m)
 FORMATTED := Sources Tests Examples Benchmarks Fuzz scripts Package.swift
 

@@ -1,7 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Set by `make lint` and in CI. Not always, or a newer compiler's new warnings would keep people from building.
+// Set by `make lint` and in CI only. Otherwise, warnings that a newer compiler adds would prevent users from building.
 let warningsAreErrors = Context.environment["SPOOL_WARNINGS"] == "error"
 
 // On Linux, a module named AVFoundation, based on libmpv, replaces Apple's. A target that evaluates
@@ -36,14 +36,15 @@ let privacyManifest: (exclude: [String], resources: [Resource]) = (["PrivacyInfo
 #endif
 
 // An app needs neither the command nor the test kit, and should not resolve their dependencies. Therefore, no trait is
-// enabled by default, and this repository builds with `--traits Tools`. A package is left out only if every reference
-// to it has such a condition.
+// enabled by default, and this repository builds with `--traits Tools`. SwiftPM omits a dependency only if every
+// reference to it has such a condition.
 let tools = TargetDependencyCondition.when(traits: ["Tools"])
 let proxy = TargetDependencyCondition.when(traits: ["Proxy"])
 let metrics = TargetDependencyCondition.when(traits: ["Metrics"])
 let asyncHTTPClient = TargetDependencyCondition.when(platforms: [.linux, .macOS], traits: ["AsyncHTTPClient"])
 
-// `xcodebuild` builds every target of a scheme. With this variable, only the targets that run in a simulator remain.
+// `xcodebuild` builds every target of a scheme. If this variable is set, only the targets that run in a simulator
+// remain.
 let isForReport = Context.environment["SPOOL_REPORT_PACKAGE"] == "1"
 let targetsOfReport: Set = [
     "ByteRanges", "XMLTokens", "HTTPRanges", "CSystemFiles", "SpoolStorage", "SpoolScheduling", "Spool", "SpoolHTTP",
@@ -325,7 +326,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation + standInOSLog
         ),
-        // It needs no trait, so that it also runs in a simulator; see the Makefile.
+        // This target does not need a trait, so that it also runs in a simulator; see the Makefile.
         .testTarget(
             name: "AppleReportTests",
             dependencies: [
