@@ -5,14 +5,14 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An in-memory origin that serves patterns, fails at random as determined by a seed, and counts the bytes that it
+/// An in-memory origin that serves patterns, fails at random times that a seed determines, and counts the bytes that it
 /// sends.
 final class SimulatedOrigin: Upstream {
     /// The faults of the origin. A value of `n` means that a fault occurs once in `n` times on average; 0 means never.
     struct Faults: Sendable {
         var unreachable = 0
         var busy = 0
-        /// The pieces at which the body is truncated.
+        /// The average number of pieces for each one at which the body is truncated.
         var cut = 0
     }
 

@@ -22,7 +22,7 @@ struct SoakTests {
         if let folder { try add(summary, to: "\(folder)/totals") }
     }
 
-    /// Adds the numbers to the numbers of previous runs, and prints the sums.
+    /// Adds the counts in a summary to those of previous runs, and prints the sums.
     private func add(_ summary: PlaySummary, to path: String) throws {
         let previous = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""  // Empty before the first run.
         var totals = previous.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }

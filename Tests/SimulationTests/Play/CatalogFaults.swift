@@ -65,7 +65,7 @@ private enum FaultyVFS {
 
     typealias File = UnsafeMutablePointer<sqlite3_file>
 
-    // These are set up once, before SQLite uses them, and are never changed or freed.
+    // These properties are set up once, before SQLite uses them, and are never changed or freed.
     nonisolated(unsafe) static let base = sqlite3_vfs_find(nil)!  // SQLite always has a default file layer.
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)

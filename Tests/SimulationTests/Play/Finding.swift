@@ -43,7 +43,7 @@ struct Finding: Sendable, CustomStringConvertible {
 
     var description: String { "\(kind): \(text)" }
 
-    /// A text that is the same for findings that differ only in numbers and names.
+    /// A string that is the same for findings that differ only in numbers and names.
     var signature: String {
         var words = description.split(separator: " ").map {
             $0.contains("/") || $0.contains("Range(") ? "…" : String($0)
@@ -57,7 +57,7 @@ struct Finding: Sendable, CustomStringConvertible {
 struct PlaybackReport: Sendable {
     var seed: UInt64
     var findings: [Finding]
-    /// The number of opened readers, of housekeeping tasks, and of times that the cache was opened or ended.
+    /// The number of operations: opened readers, housekeeping tasks, and openings and ends of the cache.
     var operations: Int
     var steps: Int
     /// The duration in real time.

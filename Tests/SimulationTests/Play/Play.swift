@@ -27,8 +27,8 @@ final class Play: Sendable {
     static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlaybackReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
-        // If the directory can't be created, the first opening fails. If the directory can't be removed, it remains,
-        // which is harmless.
+        // If the directory can't be created, the first attempt to open it fails. If the directory can't be removed, it
+        // remains, which is harmless.
         try? FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: root) }
         let world = PlayWorld(seed: seed, root: root, logLimit: logLimit)
@@ -38,7 +38,7 @@ final class Play: Sendable {
     }
 
     private static let runs = Atomic(0)
-    /// The parent of the play's directory. It is in memory if the machine has a directory in memory.
+    /// The parent directory of the play's directory. It is in memory if the machine has an in-memory file system.
     private static let scratch =
         FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
 
@@ -161,7 +161,8 @@ final class Play: Sendable {
         guard let cache = await life.open() else { return }
         for media in world.plan.media {
             var isDone: Set<Viewer> = []
-            // A reader that finds a version other than the stored one ends with `resourceChanged`, once.
+            // If a reader finds a version other than the stored one, it ends with `resourceChanged`. This can happen
+            // once for each viewer, so each viewer reads at most twice.
             for (viewer, attempt) in world.plan.viewers.flatMap({ [($0, 0), ($0, 1)] }) where !isDone.contains(viewer) {
                 var random = SplitMix(UInt64(attempt))
                 let opened = cache.media(for: MediaSource(url: media.url, headerFields: viewer.headerFields))
@@ -203,7 +204,7 @@ final class Play: Sendable {
             world.report(.leases, text, in: life)
         }
         do {
-            // This may reopen a directory that was not writable before.
+            // This call may reopen a directory that was not writable before.
             let contents = try await cache.storedResources()
             let stored = cache.storedByteCount
             guard !life.isDead else { return }

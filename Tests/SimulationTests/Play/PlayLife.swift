@@ -126,7 +126,7 @@ final class PlayLife: Sendable {
         return nil
     }
 
-    /// Expects that the stored bytes do not exceed the larger of two capacities until the change is complete.
+    /// Allows the stored bytes to reach the larger of the previous and the new capacity until the change is complete.
     func expectCapacity(_ capacity: Int64?) {
         state.withLock { state in
             guard let bound = state.capacityBound, let capacity else { return state.capacityBound = nil }
@@ -183,8 +183,8 @@ final class PlayLife: Sendable {
         if stored > bound { world.report(.capacity, "\(stored) bytes are stored, more than \(bound)", in: self) }
     }
 
-    /// Flips, removes or truncates bytes of a media file that no process has open. A process trusts bytes that it has
-    /// verified until the process ends.
+    /// Flips, removes or truncates bytes of a media file that no process has open. Until a process ends, it trusts the
+    /// bytes that it has verified.
     static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: PlayLog) {
         // Files with extreme lengths are excluded, because their pages can't be enumerated.
         let media = files.paths.filter { $0.hasSuffix(".media") && (files.with($0, \.count) ?? 0) < 1 << 40 }

@@ -5,8 +5,8 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// An in-memory origin in virtual time. It serves patterns, fails at random as determined by a seed, and counts every
-/// byte that it sends.
+/// An in-memory origin in virtual time. It serves patterns, fails at random times that a seed determines, and counts
+/// every byte that it sends.
 final class PlayOrigin: Sendable {
     /// The bytes of one version that were sent.
     struct Sent: Sendable {

@@ -1,6 +1,6 @@
 import SpoolTesting
 
-/// A description of a plan in one line, for logs.
+/// A one-line description of a plan, for logs.
 extension PlayPlan: CustomStringConvertible {
     var description: String {
         let media = media.map { media in

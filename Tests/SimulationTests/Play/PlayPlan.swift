@@ -67,7 +67,7 @@ struct PlayPlan: Sendable {
         // long time.
         var longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
         var count = 1 + random.below(3)
-        // This is more media files than a cache may have open.
+        // These are more media files than a cache may have open.
         if random.chance(10) { (longest, count) = (100_000, 9 + random.below(4)) }
         media = (0..<count as Range<Int>).map {
             SimulatedMedia(number: $0, longest: longest, changes: changes, &random)

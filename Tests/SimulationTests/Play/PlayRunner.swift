@@ -24,7 +24,7 @@ final class PlayRunner: Sendable {
         self.folder = folder
     }
 
-    /// Runs the plays of `seeds`, until `deadline`, and returns the reports in the order of the seeds.
+    /// Runs the plays of `seeds` until `deadline`, and returns the reports in the order of the seeds.
     ///
     /// - Parameters:
     ///   - logLimit: The number of log lines to retain for a play.

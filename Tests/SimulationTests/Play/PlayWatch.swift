@@ -36,7 +36,7 @@ final class PlayWatch: Sendable {
     /// Ends the thread.
     func end() { isOver.signal() }
 
-    /// Watches a play until ``end(_:)``.
+    /// Starts watching a play, and returns the number with which ``end(_:)`` stops this.
     func begin(_ world: PlayWorld) -> Int {
         state.withLock { state in
             state.last += 1

@@ -86,7 +86,7 @@ final class PlayWorld: Sendable {
         Task(executorPreference: executor) { await body() }
     }
 
-    /// Returns a text without the name of the play's folder, which differs from run to run.
+    /// Returns the text without the name of the play's folder, which differs from run to run.
     func withoutRoot(_ text: String) -> String {
         text.utf8.contains(UInt8(ascii: "/")) ? text.replacingOccurrences(of: root, with: "") : text
     }
@@ -162,7 +162,7 @@ final class PlayWorld: Sendable {
             && plan.media.allSatisfy { $0.failingPlace == nil } && !plan.lives.contains { $0.ending == .powerLost }
     }
 
-    /// Returns the players' waits for bytes that have lasted longer than `duration`.
+    /// Returns the numbers of the players' waits that have lasted longer than `duration`.
     func playbackWaits(longerThan duration: Duration, in life: PlayLife) -> Set<Int> {
         let now = executor.clock.now.offset
         return state.withLock { state in

@@ -94,7 +94,7 @@ struct Player {
         while !life.isOver, await reading.step(name, life, cache) { await pauseShortly() }
     }
 
-    /// Reads one resource with several readers, alternately.
+    /// Reads one resource with several readers, whose reads alternate at random.
     private mutating func readSeveral() async {
         let (media, opened) = open()
         var readings: [Reading] = []
@@ -109,7 +109,7 @@ struct Player {
         }
     }
 
-    /// Reads, and cancels the task or the reader during the read.
+    /// Starts a read, and cancels its task or its reader after a random time.
     private mutating func readCancelled() async {
         let (media, opened) = open()
         var reading = Reading(media, opened, range(in: media), viewer, &random)
@@ -179,7 +179,7 @@ struct Reading: Sendable {
             isPreload
             ? opened.preloadReader(range, chunkSize: chunkSize) : opened.reader(range, chunkSize: chunkSize)
         check = ReadCheck(media, range, viewer)
-        // A suffix needs several consecutive requests.
+        // A reader of a suffix does not count as playback, because a suffix needs several consecutive requests.
         isPlayback = !isPreload && !check.isSuffix
         chunksLeft = random.chance(2) ? .max : 1 + random.below(8)
         if chunkSize < 1_000 { chunksLeft = min(chunksLeft, 60) }

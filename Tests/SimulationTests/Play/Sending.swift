@@ -107,7 +107,7 @@ final class Sending: Sendable {
     }
 }
 
-/// The pieces of a body from a ``PlayOrigin``. There are none if there is no body.
+/// The pieces of a body from a ``PlayOrigin``. The sequence is empty if there is no body.
 struct SentPieces: AsyncSequence, Sendable {
     typealias Element = [UInt8]
 
