@@ -120,7 +120,7 @@ import Testing
                 statuses[report.client, default: []].append(report.status)
                 received += 1
                 rejected += report.status == 503 ? 1 : 0
-                // All other requests wait. If one does not, the test fails and must end.
+                // All other requests wait. If one of them does not wait, the test fails and must end.
                 if rejected == Self.count || rejected < received { origin.respond() }
                 if received == 2 * Self.count { break }
             }

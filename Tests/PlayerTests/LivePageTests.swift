@@ -57,8 +57,8 @@ private enum DebianBrowser {
     }()
 }
 
-/// A server whose cache contains media of several types, and whose readers have waited for each cause that the page
-/// shows.
+/// A server whose cache contains media of several types, and whose readers have waited for each of the reasons that the
+/// page shows.
 private enum LivePageStage {
     /// Calls `body` with the URL of the page, the operator's token, and the URL of a video that is not stored.
     static func run(with count: Int, _ body: (String, String, String) async throws -> Void) async throws {

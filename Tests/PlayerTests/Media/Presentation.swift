@@ -25,7 +25,7 @@ enum Presentation: String, CaseIterable, Sendable, CustomTestStringConvertible {
         var entry: String
         var folder: URL
 
-        /// Returns the files as resources of an origin, which are fresh for an hour.
+        /// Returns the files as resources of an origin, with a freshness lifetime of one hour.
         func resources() throws -> [String: OriginResource] {
             var resources: [String: OriginResource] = [:]
             for name in try FileManager.default.contentsOfDirectory(atPath: folder.path) {
@@ -68,7 +68,7 @@ extension Presentation {
         }
     }
 
-    /// The sample media, if the presentation is a single file.
+    /// The sample media if the presentation is a single file; otherwise `nil`.
     var file: SampleMedia? {
         switch self {
         case .mp4: .mp4

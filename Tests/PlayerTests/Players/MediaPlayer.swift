@@ -13,7 +13,7 @@ protocol MediaPlayer: Sendable {
 struct PlayPlan: Sendable {
     /// The positions of the seeks, in seconds, in order.
     var seeks: [Double] = []
-    /// The duration of the media, in seconds; `nil` for a live stream, which only has to end.
+    /// The duration of the media, in seconds; `nil` for a live stream, for which only the end is checked.
     var duration: Double?
 }
 
