@@ -109,7 +109,8 @@ struct SpoolProcess: Sendable {
         process.standardError = errors
         let (ends, end) = AsyncStream<Void>.makeStream()
         process.terminationHandler = { _ in end.finish() }
-        // Otherwise, if this process ignores a signal, for example under nohup, the command would ignore it as well.
+        // Without this reset, a signal that this process ignores, for example under nohup, would also be ignored by the
+        // command.
         for number in [SIGINT, SIGTERM, SIGHUP] { _ = signal(number, SIG_DFL) }
         try process.run()
         let box = ProcessBox(process)

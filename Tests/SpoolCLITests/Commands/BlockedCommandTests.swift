@@ -47,7 +47,7 @@ struct BlockedCommandTests {
             defer { close(reader) }
             let line = "exec \(SpoolProcess.executable.path) get \(url) --output \(target)"
             let busy = try spool.startShell(target == "-" ? line + " >out" : line)
-            // Waits until the pipe contains bytes. The pipe is too small for all bytes.
+            // Waits until the pipe contains bytes. The pipe is too small for the complete output.
             var count: Int32 = 0
             while count == 0 {
                 try Task.checkCancellation()
@@ -57,7 +57,7 @@ struct BlockedCommandTests {
             busy.send(SIGTERM)
             let result = await busy.end()
             #expect(result.status == 1 && result.complaints == ["error: interrupted; received bytes stay in the cache"])
-            // The lock file is empty after the cache was closed properly.
+            // The lock file is empty if the cache was closed properly.
             #expect(try Data(contentsOf: spool.file("cache/lock")).isEmpty)
         }
     }

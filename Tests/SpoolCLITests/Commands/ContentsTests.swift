@@ -169,7 +169,7 @@ struct ContentsTests {
             #expect(nowhere.status == 1 && nowhere.complaints.count == 1)
             #expect(nowhere.errors.hasSuffix("/nowhere/copy” could not be created: No such file or directory\n"))
             let command = "\(SpoolProcess.executable.path) export \(url) copy"
-            // The command limits the size of files to about 200 kB.
+            // `ulimit -f 400` limits the size of each file to about 200 kB.
             let large = try await spool.shell("trap '' XFSZ; ulimit -f 400; \(command)")
             #expect(large.status == 1 && large.complaints.count == 1)
             #expect(large.errors.hasSuffix("/copy” could not be written: File too large\n"), "\(large.errors)")

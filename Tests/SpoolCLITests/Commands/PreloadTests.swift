@@ -5,8 +5,8 @@ import Testing
 @Suite("spool preload", .timeLimit(.minutes(15)), .serialized)
 struct PreloadTests {
     private static let seconds = 60
-    /// The containers that can be played from the preloaded start. For the excluded one, ffmpeg's demuxer, which mpv
-    /// uses, reads all fragments first.
+    /// The containers that can be played from the preloaded start. For the excluded container, ffmpeg's demuxer, which
+    /// mpv uses, reads all fragments first.
     private static let playable = SampleContainer.allCases.filter { $0 != .bareFragmentedMP4 }
 
     /// Returns the maximum number of bytes that the origin may send.

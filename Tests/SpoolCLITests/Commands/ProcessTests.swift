@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// The maximum number of bytes in an interrupted response that may have been sent, but not stored.
+/// The maximum number of bytes of an interrupted response that may have been sent but not stored.
 private let block: Int64 = 64 << 10
 
 @Suite("Concurrent and killed processes", .timeLimit(.minutes(10)))

@@ -51,7 +51,7 @@ struct DocumentsTests {
         for line in lines.map({ $0.hasPrefix("$ ") ? $0.dropFirst(2) : $0 }) {
             let words = line.split { $0.isWhitespace || "`,.;".contains($0) }.map(String.init)
             for (word, next) in zip(words, words.dropFirst()) {
-                // Only commands are checked. They are at the start of a line or of inline code.
+                // Only commands are checked, which are at the start of a line or of inline code.
                 guard line.hasPrefix("\(word) \(next)") || line.contains("`\(word) \(next)") else { continue }
                 if word == "make" { #expect(makefile.contains("\n\(next):"), "\(document): make \(next)") }
                 if word == "spool", next != "VERB" { #expect(commands.contains(next), "\(document): spool \(next)") }
