@@ -212,7 +212,7 @@ import Testing
             try await clock.waitForSleepers(1)
             origin.release("/a")
             #expect(try await clock.flowing { try await first.value }.elementsEqual(media.bytes(0..<3000)))
-            // The call does not apply to the next request.
+            // The call to `release()` does not apply to the next request.
             let second = Task { try await RawClient.get(origin, "/a").body }
             try await clock.flowing { _ = try await origin.log.first { $0.index == 1 && $0.isStalled } }
             origin.release()
