@@ -91,7 +91,8 @@ struct AddressGateTests {
             configuration.hidesAddresses = true
             let upstream = AsyncHTTPClientUpstream(configuration)
             var texts: Set<String> = []
-            // The URLs have an open port, a closed port, TLS, other forms of the address, and a name that is too long.
+            // The URLs contain an open port, a closed port, TLS, other forms of the address, and a name that is too
+            // long.
             for address in [
                 "http://localhost:\(origin.port)", "http://127.1:\(origin.port)", "http://127.0.0.1:\(origin.port)",
                 "http://2130706433:\(origin.port)", "http://localhost:1", "https://localhost:\(origin.port)",

@@ -8,7 +8,7 @@ import Testing
 #if AsyncHTTPClient
 import NIOSSL
 
-/// Tests that need TLS: trust, and HTTP/2.
+/// Tests of trust and of HTTP/2, which need TLS.
 @Suite(.timeLimit(.minutes(10))) struct TransportTests {
     @Test func `A self-signed certificate is untrusted unless it is a trust root`() async throws {
         let certificate = try TestCertificate.make()
