@@ -3,7 +3,7 @@ import HTTPTypes
 import Spool
 import SpoolSources
 
-// The recipes of docs/sources.md, with the same text.
+// The recipes in docs/sources.md, with the same text as there.
 
 /// Dropbox: requests the URL of the file's bytes with the token. The URL is valid for four hours.
 func dropbox(_ path: String, of account: HeaderProvider, upstream: any Upstream) -> MediaSource {
