@@ -94,7 +94,7 @@ import Testing
         #expect(failure?.description.contains("through a trusted proxy") == true)
         configuration.token = "secret"
         try configuration.validate()
-        // In this case, the server does not connect to addresses in the local network.
+        // A server that counts as reachable does not connect to addresses in the local network.
         let restricted = configuration.restricting(.init())
         let allows = try #require(restricted.allowsAddress)
         #expect(restricted.hidesAddresses)

@@ -98,7 +98,7 @@ struct AdversarialSession: Sendable {
         }
     }
 
-    /// Whether any end of the connection is allowed.
+    /// Whether the connection may end in any way.
     private var isLenient: Bool {
         if case .early = ending { return true }
         return requests.contains { if case .breaks = $0.fate { true } else { false } }

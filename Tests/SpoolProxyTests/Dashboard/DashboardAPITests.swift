@@ -131,7 +131,7 @@ import Testing
     @Test("D89: the details of a file contain its duration as soon as the headers in its container are stored")
     func duration() async throws {
         func number(_ value: UInt32, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 255) } }
-        // The file contains ten seconds at 8,000 bytes per second.
+        // The file contains ten seconds of audio at 8,000 bytes per second.
         var bytes = Array("RIFF".utf8) + number(80_036, 4) + Array("WAVEfmt ".utf8) + number(16, 4) + number(1, 2)
         bytes += number(1, 2) + number(8000, 4) + number(8000, 4) + number(1, 2) + number(8, 2)
         bytes += Array("data".utf8) + number(80_000, 4) + Array(repeating: 128, count: 80_000)

@@ -99,7 +99,7 @@ import Testing
             }
             #expect(all == Array(1...all.count) && all.count >= 2)
             let run = server.feed.run
-            // D94: identifiers of an earlier run may have numbers that exist in this run as well.
+            // D94: identifiers from an earlier run may contain numbers that also exist in this run.
             for (last, expected, isComplete) in [
                 ("\(run)-1", Array(all.dropFirst()), true), ("\(run)-\(all.count)", [], true), ("0", all, true),
                 ("\(run)-1000", all, false), ("\(run)--1", all, false), ("earlier-1", all, false), ("1", all, false),
@@ -200,7 +200,7 @@ import Testing
         let changes = library.takeChanges(limit: 100)
         #expect(changes.changed.map(\.url) == ["https://a.example/7"])
         #expect(changes.removed == [CacheKey("0").hash])
-        // D87: a cache may have more files than are listed.
+        // D87: a cache may contain more files than are listed.
         library.update((2..<250).map { stored($0, bytes: $0 == 7 ? 20 : 10) }, isStored: { $0 == CacheKey("1") })
         #expect(library.takeChanges(limit: 100).removed.isEmpty)
         let open = OpenContents(key: CacheKey("8"), storedRanges: [0..<500], length: 1000, isStored: true)

@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("D97: a change to a setting of the command line, or one that needs a restart, gets 409 and the option")
+    @Test("D97: a change to a setting that the command line sets, or that needs a restart, gets 409 with the option")
     func fixedSettings() async throws {
         let token = OperatorToken.drawn()
         var configuration = ProxyConfiguration()

@@ -14,9 +14,9 @@ enum FFmpegProcess {
 
     /// Returns the checksum of all packets that a player reads from a stream, or of the packets before a time.
     static func frames(of address: String, before seconds: Double? = nil) async throws -> String {
-        // A damaged or missing frame is an error.
+        // `-xerror` makes a damaged or missing frame an error.
         var input = ["-xerror", "-allowed_extensions", "ALL", "-protocol_whitelist", "file,http,tcp,crypto,data"]
-        // By default, ffmpeg analyzes five seconds before it starts.
+        // By default, ffmpeg analyzes five seconds of media before it starts.
         if let seconds { input += ["-analyzeduration", "500000", "-t", "\(seconds)"] }
         return try await run(input + ["-i", address, "-map", "0:v", "-map", "0:a", "-c", "copy", "-f", "md5", "-"])
     }

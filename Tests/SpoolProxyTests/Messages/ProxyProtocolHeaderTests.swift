@@ -120,7 +120,7 @@ import Testing
                 }
             }
             let whole = Self.parse(bytes)
-            // The first prefix that yields a result determines it.
+            // The shortest prefix that yields a result determines the result.
             let first = (0...bytes.count).lazy.compactMap { Self.parse(bytes.prefix($0)) }.first
             #expect(first == whole, "\(bytes)")
             guard case .header(let header, let count) = whole else { continue }

@@ -299,7 +299,8 @@ import Testing
                 #expect(try await server.get(url.path).status == 200)
                 server.suspend()
                 #expect(server.state == .stopped)
-                // The sockets close on their event loop. Until then, a connection may be accepted and closed again.
+                // The sockets close on their event loop. Until they are closed, a connection may still be accepted and
+                // then closed.
                 while !Task.isCancelled, (try? await server.exchange("")) != nil { await Task.yield() }
                 #expect(server.url(for: source) == url)
                 #expect(server.state == .running(port: port))

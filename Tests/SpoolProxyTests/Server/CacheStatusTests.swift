@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The `Cache-Status` field behind another cache (RFC 9211).
+/// The `Cache-Status` field (RFC 9211) if other caches are between the server and the origin.
 @Suite(.timeLimit(.minutes(10))) struct CacheStatusTests {
     @Test("E188: the server appends its entry to those from the caches between it and the origin")
     func chain() async throws {

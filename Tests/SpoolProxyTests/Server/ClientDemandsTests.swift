@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "E217: a client can force requests to the origin only if the server respects its directives",
+        "E217: a client can force requests to the origin only if the server respects the client's directives",
         arguments: [nil, true, false] as [Bool?])
     func directives(isRespected: Bool?) async throws {
         try await Self.run(respecting: isRespected) { (server, upstream) async throws in

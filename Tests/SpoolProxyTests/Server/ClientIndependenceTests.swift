@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test("E323: HEAD and GET receive the stale response after an error", arguments: ["GET", "HEAD"])
+    @Test("E323: after an error, HEAD and GET requests receive the stale response", arguments: ["GET", "HEAD"])
     func staleHead(method: String) async throws {
         let upstream = ClosureUpstream { _, number in
             guard number == 1 else { throw UpstreamError(.unreachable, "no route") }

@@ -59,7 +59,7 @@ import Testing
                 let target = "/http/127.0.0.1:\(origin.port)/m.m3u8"
                 #expect(String(decoding: try await server.get(target).body, as: UTF8.self) == Self.master)
                 await origin.stop()
-                // A server reuses its last result of the reachability check for several seconds. A new server has no
+                // A server reuses the last result of its reachability check for several seconds. A new server has no
                 // earlier result.
                 let other = try ProxyServer(cache: cache, configuration: server.configuration)
                 try await other.start()

@@ -180,7 +180,7 @@ import Testing
         try await OriginServer.run(["/film": film]) { origin in
             try await reverse(origin) { server in
                 #expect(try await server.get("/film").status == 200)
-                // A waiting client must not receive the error before the stale response is used.
+                // The client must never receive the error instead of the stale response, so the request is repeated.
                 for _ in 0..<40 {
                     let response = try await server.get("/film")
                     #expect(response.status == status)

@@ -9,7 +9,8 @@ import Testing
 @testable import SpoolProxy
 
 @Suite(.timeLimit(.minutes(5))) struct ResponseSenderTests {
-    /// Sends a response with one part from each resource, and declares both parts as the version of `first`.
+    /// Sends a response with one part from each resource, and declares that both parts belong to the version of
+    /// `first`.
     private func send(_ first: MediaResource, _ second: MediaResource) async throws -> SendOutcome {
         let version = try await first.response().version
         let parts = [first, second].map { media in

@@ -9,7 +9,8 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The response to a client while another client's request is running, and the effects of its request on other clients.
+/// The response to a client while another client's request is running, and the effects of a client's request on other
+/// clients.
 @Suite(.timeLimit(.minutes(5))) struct SharedResponsesTests {
     private static func reverse(
         _ resource: OriginResource, clock: any Clock<Duration> = ContinuousClock(),

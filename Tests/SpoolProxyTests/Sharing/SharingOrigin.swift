@@ -8,7 +8,7 @@ import Synchronization
 
 /// An origin without a socket. It stamps each response, and sends each part of a response only when the test allows it.
 final class SharingOrigin: Upstream {
-    /// A part of a response that waits for the test.
+    /// A part of a response that waits until the test releases it.
     struct Held: Sendable {
         let serial: Int
         fileprivate let continuation: CheckedContinuation<Void, Never>
@@ -239,12 +239,12 @@ final class SharingOrigin: Upstream {
     }
 }
 
-/// The body of a response. Its second half waits for the test.
+/// The body of a response. Its second half waits until the test releases it.
 private struct SharingBody: AsyncSequence, Sendable {
     let bytes: [UInt8]
     let serial: Int
     let origin: SharingOrigin
-    /// The page and the credentials under which its bytes are counted.
+    /// The page and the credentials under which the bytes are counted.
     let counted: (page: Int, credentials: String)?
 
     init(bytes: [UInt8], serial: Int, origin: SharingOrigin) {

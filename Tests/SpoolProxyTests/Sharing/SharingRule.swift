@@ -12,7 +12,7 @@ struct SharingRecord: Sendable {
     let vary: [String]
     /// The time of the response, in seconds.
     let time: Int
-    /// The number of the response whose bytes a 304 confirms. For other responses, their own number.
+    /// The number of the response whose bytes a 304 confirms; for other responses, the same as ``serial``.
     let representation: Int
     let hasTag: Bool
 }
