@@ -145,7 +145,7 @@ struct MediaFileRandomTests {
         #expect(media.repair(records).isEmpty)
     }
 
-    /// Reopens the file as after the process was killed: only recorded blocks are claimed, and some are damaged.
+    /// Reopens the file as if the process had been killed: only recorded blocks are claimed, and some are damaged.
     private func damageAndReopen(
         _ model: inout Model, _ media: inout MediaFile, _ fixture: MediaFixture, _ length: Int64,
         _ random: inout SeededGenerator

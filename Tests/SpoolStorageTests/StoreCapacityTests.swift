@@ -48,12 +48,12 @@ struct StoreCapacityTests {
         #expect(try await store.resource(key("a")) == nil)
         #expect(fixture.events.warnings.count == 1)
         try await store.checkLedger()
-        // Closing shortens the lock file.
+        // Closing the store shortens its lock file, which must not fail.
         fixture.files.clearFaults()
         try await store.close()
     }
 
-    @Test("E308: an hour after the disk could not punch holes, evicting only parts of media is tried again")
+    @Test("E308: an hour after the disk could not punch holes, the eviction of parts of media is tried again")
     func holesAgain() async throws {
         let store = try await fixture.open(capacity: 12 * block)
         try await fixture.store("a", length: 10 * block, in: store)

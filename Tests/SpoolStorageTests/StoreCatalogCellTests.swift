@@ -41,7 +41,7 @@ struct StoreCatalogCellTests {
         Data(ByteRangeSet([Int64.max - 1..<Int64.max]).encoded()).databaseValue,
         Data(ByteRangeSet([0..<limit + 1]).encoded()).databaseValue,
     ]
-    /// The number of values of each kind for a cell. `SPOOL_CATALOG_CELLS=100` selects all of them.
+    /// The number of values of each kind that are tested for a cell. `SPOOL_CATALOG_CELLS=100` selects all of them.
     private static let count = ProcessInfo.processInfo.environment["SPOOL_CATALOG_CELLS"].flatMap(Int.init) ?? 2
 
     private func edit<R>(_ body: (Database) throws -> R) throws -> R {

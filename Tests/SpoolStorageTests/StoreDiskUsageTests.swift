@@ -17,7 +17,7 @@ struct StoreDiskUsageTests {
     private let fixture: StoreFixture
     private let block = Block.size
     private static let capacity: Int64 = 6_000_000
-    /// The maximum size of the catalog without rows, the index of its log, and small files.
+    /// The maximum total size of the catalog without rows, the index of its log, and small files.
     private static let fixedByteCount: Int64 = 256 << 10
     /// The maximum size of the log for this capacity, plus one transaction.
     private static let logByteCount: Int64 = 1 << 20 + 1 << 18
@@ -187,7 +187,7 @@ struct StoreDiskUsageTests {
         #expect(counted >= used * 95 / 100 && counted <= used * 120 / 100, "\(used) bytes are used")
     }
 
-    @Test("E162: on a file system without sparse files, the end of a version is evicted for its replacement")
+    @Test("E162: on a file system without sparse files, the end of a version is evicted to make space for its replacement")
     func replacedWithoutSparseFiles() async throws {
         fixture.files.fail([.punchHole], with: .notSparse)
         let store = try await fixture.open(capacity: 10 * block)

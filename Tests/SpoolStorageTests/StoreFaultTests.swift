@@ -97,7 +97,7 @@ struct StoreFaultTests {
         await #expect(throws: CacheError.self) { try await store.lease(key) }
         try alterCatalog("ALTER TABLE away RENAME TO generation")
         let lease = try #require(try await store.lease(key))
-        // Checksums are read with their blocks.
+        // The checksums of blocks are read from the catalog together with the blocks.
         try alterCatalog("ALTER TABLE block RENAME TO away")
         #expect(throws: CacheError.self) { try lease.generation.read(0..<10) }
         #expect(lease.generation.storedRanges == [0..<3 * block])

@@ -62,7 +62,7 @@ final class StoreFixture: Sendable {
     static func key(_ name: String) -> CacheKey { CacheKey(name) }
     static func url(_ name: String) -> String { "https://example.org/\(name)" }
 
-    /// Returns the bytes of a resource and version.
+    /// Returns the bytes in `range` of the resource and version with this name.
     static func bytes(_ range: Range<Int64>, of name: String) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: range.count)
         let seed = name.utf8.reduce(UInt64(14_695_981_039_346_656_037)) { ($0 ^ UInt64($1)) &* 1_099_511_628_211 }

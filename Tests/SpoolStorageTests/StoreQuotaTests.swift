@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Limits below the capacity.
+/// Limits that are stricter than the capacity: quotas and the minimum free space.
 @Suite("Store: quotas and free space", .timeLimit(.minutes(10)))
 struct StoreQuotaTests {
     private let fixture: StoreFixture

@@ -67,7 +67,7 @@ struct StoreSpaceTests {
     }
 
     @Test(
-        "A version that fills the capacity is evicted for its successor, unless it is pinned"
+        "A version that fills the capacity is evicted to make space for its successor, unless it is pinned"
     )
     func replacing() async throws {
         let store = try await fixture.open(capacity: 4 * block)

@@ -123,7 +123,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: no second timed round starts while one waits for its turn")
+    @Test("E164: while a timed round of recording waits for its turn, no other one starts")
     func oneRoundByTimer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 64 * block, in: store)
@@ -457,7 +457,7 @@ private final class Inside: Sendable {
     let count = Atomic(0)
 }
 
-/// The work for a request, which must be bounded by the request.
+/// The work that a request causes, which must be limited by the size of the request.
 @Suite("Bounded work", .timeLimit(.minutes(10)))
 struct BoundedWorkTests {
     @Test("E170: the URL of a resource is parsed once, for any number of quotas")
@@ -557,7 +557,7 @@ struct LockClassTests {
             table.withLock { _ in #expect(HeldLocks.classes == [.mayWaitForFile, .neverWaits]) }
         }
         #expect(throws: Failure.self) { try file.withLock { _ in throw Failure() } }
-        // A thread may try a lock of any class.
+        // A thread may try to acquire a lock of any class.
         table.withLock { _ in
             let classes = file.withLockIfAvailable { _ in HeldLocks.classes }
             #expect(classes == [.mayWaitForFile, .neverWaits])
@@ -565,7 +565,7 @@ struct LockClassTests {
         #expect(HeldLocks.classes.isEmpty)
     }
 
-    @Test("Trying a lock that is held fails, and threads that wait for the lock get it one after another")
+    @Test("Trying to acquire a held lock fails, and threads that wait for the lock get it one after another")
     func tryable() async {
         let lock = TryableLock(0, .mayWaitForFile)
         lock.withLock { _ in #expect(lock.withLockIfAvailable { _ in true } == nil) }

@@ -110,7 +110,7 @@ def check_keyboard(page):
 
 
 def check_dialogs(page):
-    """Enters the token, and pins, verifies and removes a resource with keys only. A dialog returns the focus."""
+    """Enters the token, and pins, verifies and removes a resource with keys only. A closed dialog must return the focus."""
     page.driver.get(page.base)
     page.js("sessionStorage.clear()")
     page.open()
@@ -280,7 +280,7 @@ def check_loss(page):
 
 
 def check_limit(page):
-    """Opens more streams of events than the server allows. The page shows the cause, and reconnects later."""
+    """Opens more event streams than the server allows. The page must show the cause, and reconnect later."""
     page.open()
     path = urllib.parse.urlsplit(page.base).path
     with contextlib.ExitStack() as streams:
@@ -300,7 +300,7 @@ def check_limit(page):
 
 
 def check_silence(page, preload="https://media.example/trip/video.mp4"):
-    """Reads no events until the server closes the connection. The page shows this, and gets the newest events later."""
+    """Stops reading until the server closes the connection. The page must show this, and receive the newest events later."""
     page.open()
     parts, (host, port) = urllib.parse.urlsplit(preload), page.relay.target
     prefix = urllib.parse.urlsplit(page.base).path.removesuffix(".spool/")
@@ -380,7 +380,7 @@ def check_paths(page, preload="https://media.example/trip/video.mp4"):
 
 
 def screenshots(page, folder):
-    """Writes the screenshots of all views in light and dark, and for a phone."""
+    """Writes screenshots of all views in light mode, in dark mode, and on a phone."""
     page.cdp("Emulation.setScrollbarsHidden", hidden=True)
     for name, width, height, scheme in [("light", 1280, 860, "light"), ("dark", 1280, 860, "dark"),
                                         ("phone", 360, 740, "light"), ("phone-dark", 360, 740, "dark")]:

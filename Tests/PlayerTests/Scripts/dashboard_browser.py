@@ -1,4 +1,4 @@
-"""The browser of dashboard.py: Chromium by Selenium, and a relay that can interrupt the connection."""
+"""The browser of dashboard.py: Chromium, controlled by Selenium, and a relay that can interrupt the connection."""
 import contextlib
 import os
 import select
@@ -170,7 +170,7 @@ class Page:
         return self.js("return fetch('api/resources').then(response => response.json())")["resources"]
 
     def resource_view(self, is_stream=False):
-        """Returns the fragment of a resource: a stream, or preferably a video of a known length."""
+        """Returns the fragment of a resource: a video of a known length if there is one, otherwise a stream."""
         resources = self.stored()
         chosen = [r for r in resources if r["kind"] != "file"] if is_stream else [
             r for r in resources if r["length"] and (r["contentType"] or "").startswith("video")]

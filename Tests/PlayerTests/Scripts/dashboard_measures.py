@@ -6,7 +6,7 @@ from dashboard_browser import LOW_CONTRAST
 
 
 def open_dialog(page):
-    """Selects a row, and opens the dialog of the preload."""
+    """Selects a row, and opens the preload dialog."""
     page.open(with_token=True)
     page.js("document.querySelector('.rows [type=checkbox]').click()")
     page.js("document.querySelector('.toolbar .primary').click()")
@@ -45,7 +45,7 @@ def check_names(page):
 
 
 def overflow(page):
-    """Returns the elements outside the width of the page, if it scrolls horizontally."""
+    """Returns the elements that extend beyond the width of the page, if the page scrolls horizontally."""
     return page.js("""
         const width = document.documentElement.clientWidth;
         if (document.documentElement.scrollWidth <= width) return [];

@@ -87,7 +87,7 @@ import Testing
         #expect(try rules.admit(Self.head("/~s3cret/s3cret.mp3")).target == "/s3cret.mp3")
     }
 
-    @Test("E453: the server's own ports are recognized at every address of this machine, and can't be found")
+    @Test("E453: the server's own ports are recognized at every address of this machine, and errors do not reveal them")
     func ownPorts() throws {
         let ports = ServerPorts()
         ports.set([8788])

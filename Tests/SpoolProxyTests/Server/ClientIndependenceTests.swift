@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test("E450: the cookies of a 304 are sent with its prohibitions", arguments: ["no-store", "private", "no-cache"])
+    @Test("E450: the cookies of a 304 are sent with its directives", arguments: ["no-store", "private", "no-cache"])
     func cookiesOfConfirmation(directive: String) async throws {
         let upstream = ClosureUpstream { _, number in
             number == 1
