@@ -2,7 +2,8 @@
 import PackageDescription
 
 // Fuzzing of code that reads external bytes. Parsers are fuzzed with coverage guidance, but only on Linux, because
-// Apple's toolchains have no libFuzzer. Whole responses are fuzzed over a socket. README.md describes how to run it.
+// Apple's toolchains have no libFuzzer. Whole responses are fuzzed over a socket. README.md describes how to run the
+// fuzzers.
 //
 // The fuzzers use internal API. They are compiled with the package name of the package in the parent directory, so that
 // they count as part of it. The compiler names that package after its directory.

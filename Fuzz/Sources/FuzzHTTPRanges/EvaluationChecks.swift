@@ -4,8 +4,8 @@ import HTTPTypes
 /// The checks of every decision: it does not cause a crash, and bytes are stored only at the stated offset and never in
 /// another version.
 ///
-/// The input is the header section of a response as lines. The first line has three digits of the status and two bytes
-/// of flags. The other lines are fields as they are sent.
+/// The input is the header section of a response as lines. The first line contains the three digits of the status and
+/// two bytes of flags. The other lines are fields as they are sent.
 enum EvaluationChecks {
     static func run(_ bytes: some Collection<UInt8>) {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
