@@ -59,7 +59,7 @@ final class LimitedOrigin: Sendable {
     }
 
     private func begin(_ connection: Int32) {
-        // This limits the kernel's buffers, so that the origin stops soon after a client stops reading.
+        // These options limit the kernel's buffers, so that the origin stops soon after a client stops reading.
         for (level, option, value) in [
             (SOL_SOCKET, SO_SNDBUF, Int32(128 << 10)), (Int32(IPPROTO_TCP), TCP_NODELAY, 1),
         ] {

@@ -51,7 +51,7 @@ private struct PreloadedFilm {
     enum Preloads: CaseIterable, Sendable { case none, overOwnLine, overSameLine }
 
     struct Play: Sendable {
-        /// The milliseconds for which each read waited, except the first one.
+        /// The time for which each read waited, except the first one, in milliseconds.
         var reads: [Double]
         /// The megabytes that the preloads fetched during the reads.
         var megabytes: Double

@@ -1,8 +1,8 @@
 /// The bounds that no policy can exceed, computed with knowledge of the whole trace.
 ///
 /// They are the result of Belady's algorithm on blocks, which admits a block only if that improves the result. Scans
-/// are excluded, although they read blocks that are played later. A policy may therefore exceed the bounds of a trace
-/// with scans.
+/// are excluded, even though they read blocks that are played later. A policy may therefore exceed the bounds of a
+/// trace with scans.
 struct PlayBounds: Sendable {
     /// The fraction of the read bytes that were cached.
     var byteHit: Double

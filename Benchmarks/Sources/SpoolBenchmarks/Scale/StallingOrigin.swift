@@ -3,8 +3,8 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An `Upstream` that sends its first bytes as fast as they are read, and never sends the others. It measures the time
-/// for the first bytes.
+/// An `Upstream` that sends its first bytes as fast as they are read, and never sends the other bytes. It measures the
+/// time for the first bytes.
 struct StallingOrigin: Upstream {
     /// The number of bytes from the start that are sent.
     static let nearLength: Int64 = 32 << 20

@@ -66,8 +66,8 @@ private struct StoringRun {
         // The version must be known before readers can wait for distant bytes.
         for try await chunk in media.reader(.bytes(0..<65_536)) { blackHole(chunk) }
         let readers = (0..<count).map { number in
-            // All readers wait within one block at each of four places, so that four requests serve them and one more
-            // is possible.
+            // All readers wait within one block at each of four positions, so that four requests serve them and one
+            // more is possible.
             let place = StallingOrigin.nearLength * Int64(1 + number % 4) * 4
             return media.reader(.bytes(place + Int64(number / 4) * 128..<place + 65_536))
         }
