@@ -96,8 +96,8 @@ struct CloudPlayTests {
         try await S3Server.put("films", Data(), at: server)
         for name in ["films/a%20b.wav", "films/c.wav"] { try await S3Server.put(name, bytes, at: server) }
         let questions = Mutex<[MediaSource.ResolutionReason]>([])
-        // If the server's clock is ten seconds ahead, a link for twelve seconds is valid for only one or two seconds,
-        // because the server counts whole seconds.
+        // If the server's clock is ten seconds ahead, a link for twelve seconds is valid for only one or two seconds.
+        // The server counts whole seconds.
         let now: @Sendable () -> Date = { Date(timeIntervalSinceNow: isClockSlow ? -10 : 0) }
         let bucket = try S3Bucket(
             "films", region: "us-east-1", endpoint: server.url(""), addressing: .path, lifetime: isClockSlow ? 12 : 3,

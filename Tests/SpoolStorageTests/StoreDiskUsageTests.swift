@@ -187,7 +187,7 @@ struct StoreDiskUsageTests {
         #expect(counted >= used * 95 / 100 && counted <= used * 120 / 100, "\(used) bytes are used")
     }
 
-    @Test("E162: on a file system without sparse files, the end of a version is evicted to make space for its replacement")
+    @Test("E162: without sparse files, the end of a version is evicted to make space for its replacement")
     func replacedWithoutSparseFiles() async throws {
         fixture.files.fail([.punchHole], with: .notSparse)
         let store = try await fixture.open(capacity: 10 * block)

@@ -32,7 +32,7 @@ struct StorePresentationTests {
         try await store.resources().map { String($0.url.split(separator: "/").last ?? "") }.sorted()
     }
 
-    @Test("A use of one part counts as a use of its presentation, whose parts are evicted from the end, the playlist last")
+    @Test("A use of a part is a use of its presentation, whose parts are evicted from the end, with the playlist last")
     func use() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "E431: media is received from an origin that rejects every request with Range",
+        "E431: media is received from an origin that rejects each Range field",
         arguments: [400, 404, 405, 500, 501])
     func statuses(_ status: Int) async throws {
         let situation = Situation(Self.forRanges { $0.refusal = OriginRefusal(status) }, seeks: [])
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(
-        "E432: media is received from an origin that does not respond to requests with Range, or sends no valid status line",
+        "E432: media is received if the response to Range is missing or has no valid status line",
         arguments: ["", "NONSENSE\r\n\r\n", "HTTP/7.1 200 OK\r\n\r\n"])
     func statusLines(_ text: String) async throws {
         let rule = Self.forRanges { $0.raw = OriginResource.RawResponse(Array(text.utf8), closes: true) }

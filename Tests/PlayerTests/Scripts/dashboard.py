@@ -5,7 +5,7 @@ usage: dashboard.py URL TOKEN [CHECK…] [--screenshots DIR] [--preload URL] [--
 
 URL is the address of the page, such as http://127.0.0.1:8787/.spool/, and TOKEN the operator's token. Without names of
 checks, it runs all except `memory`. The exit status is 1 if a check fails. The cache needs at least four resources, one
-of them a video of a known length. The check `paths` needs waits for each cause, and `frames` is useful with 1,000
+of them a video of a known length. The check `paths` requires a wait for each cause, and `frames` is useful with 1,000
 resources. The checks `dialogs` and `paths` change the cache. The check `silence` requests missing media at the host of
 `--preload`.
 """
@@ -110,7 +110,7 @@ def check_keyboard(page):
 
 
 def check_dialogs(page):
-    """Enters the token, and pins, verifies and removes a resource with keys only. A closed dialog must return the focus."""
+    """Enters the token; pins, verifies and removes a resource with keys only. A closed dialog must return focus."""
     page.driver.get(page.base)
     page.js("sessionStorage.clear()")
     page.open()
@@ -300,7 +300,7 @@ def check_limit(page):
 
 
 def check_silence(page, preload="https://media.example/trip/video.mp4"):
-    """Stops reading until the server closes the connection. The page must show this, and receive the newest events later."""
+    """Stops reading until the server closes the connection. The page must show this, and catch up later."""
     page.open()
     parts, (host, port) = urllib.parse.urlsplit(preload), page.relay.target
     prefix = urllib.parse.urlsplit(page.base).path.removesuffix(".spool/")

@@ -170,7 +170,7 @@ class Page:
         return self.js("return fetch('api/resources').then(response => response.json())")["resources"]
 
     def resource_view(self, is_stream=False):
-        """Returns the fragment of a resource: a video of a known length if there is one, otherwise a stream."""
+        """Returns the fragment of a stream if `is_stream` is true, otherwise of a video with a known length."""
         resources = self.stored()
         chosen = [r for r in resources if r["kind"] != "file"] if is_stream else [
             r for r in resources if r["length"] and (r["contentType"] or "").startswith("video")]
