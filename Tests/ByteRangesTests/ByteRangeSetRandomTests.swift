@@ -66,7 +66,7 @@ struct ByteRangeSetRandomTests {
         var random = SeededGenerator(seed: seed)
         var models: [OffsetModel] = []
         var sets: [ByteRangeSet] = []
-        // Combines a dense set with a dense or a sparse one, so that both algorithms of a union are tested.
+        // Combines a dense set with a dense or a sparse one, so that both union algorithms are tested.
         for pieces in [200, seed.isMultiple(of: 2) ? 200 : 5] {
             var model = OffsetModel(size: 1_000)
             var set = ByteRangeSet(leafCapacity: 4)

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// Plays with new seeds for a given time. `make soak SECONDS=n` runs them.
+/// Simulated plays with new seeds that run for a given time. `make soak SECONDS=n` runs them.
 @Suite("Soak test", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct SoakTests {
     @Test("Simulated runs with new seeds do not find any fault")

@@ -5,8 +5,8 @@ import SpoolHTTP
 import SpoolTesting
 import Testing
 
-/// Malformed responses over real sockets. Each response fails only its own request, and the process and the transport
-/// continue to work.
+/// Malformed responses over real sockets. Each response causes only its own request to fail, and the process and the
+/// transport continue to work.
 @Suite(.timeLimit(.minutes(10)))
 struct HostileHeadTests {
     private static func clients() -> [any Upstream] {

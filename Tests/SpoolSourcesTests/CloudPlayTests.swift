@@ -115,7 +115,7 @@ struct CloudPlayTests {
     }
 }
 
-/// Playback of one item at five times its speed, without video or audio.
+/// Playback of one item at five times normal speed, without video or audio.
 @MainActor private final class CloudPlay {
     let player: AVPlayer
     private let endings: AsyncStream<Void>

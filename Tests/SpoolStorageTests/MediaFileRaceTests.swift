@@ -84,7 +84,7 @@ struct MediaFileRaceTests {
     }
 }
 
-/// A file that calls a test before and after its next read, and when it closes.
+/// A file that runs closures of a test before and after its next read, and when it closes.
 private final class HookedFile: StoredFile {
     private let base: any StoredFile
     private let hooks = Mutex<(before: (@Sendable () -> Void)?, after: (@Sendable () -> Void)?)>((nil, nil))

@@ -139,7 +139,7 @@ struct StoreLifeTests {
         try await store.evict(to: 0)
         #expect(try await store.resources().isEmpty)
         try fixture.begin("b", length: 0, in: store).end()
-        // It does not occupy space, but is evicted when space is needed.
+        // The empty resource does not occupy space, but is evicted when space is needed.
         try await store.setCapacity(.bytes(block))
         try await fixture.store("c", length: block, in: store)
         try await store.flush()

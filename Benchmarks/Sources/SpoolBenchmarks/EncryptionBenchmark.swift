@@ -93,7 +93,7 @@ extension Benchmark {
     }
 }
 
-/// A file of blocks of 64 KiB, each encrypted separately. Reading it has the minimum cost of decryption.
+/// A file of blocks of 64 KiB, each encrypted separately. The cost of reading it is the minimum cost of decryption.
 private struct EncryptedFile {
     private static let blockSize = 65_536
 

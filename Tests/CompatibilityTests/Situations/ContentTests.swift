@@ -7,7 +7,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Bodies that do not match their type or status, and whether they are stored.
+/// Tests whether bodies that do not match their type or status are received and stored.
 @Suite(.timeLimit(.minutes(5))) struct ContentTests {
     private static let song = OriginContent.data(.mpegAudio(frames: 400))
     private static let errors = [

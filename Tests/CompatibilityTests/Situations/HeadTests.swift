@@ -6,7 +6,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Responses whose header fields have faults that players accept.
+/// Responses whose header sections contain faults that players accept.
 @Suite(.timeLimit(.minutes(5))) struct HeadTests {
     @Test(
         "Content-Encoding: aws-chunked, or another coding that does not change the bytes, is ignored",

@@ -23,8 +23,8 @@ import Testing
         return String(line)
     }
 
-    /// Compares the packets that ffmpeg reads from the origin with those that it reads through the server, and after a
-    /// download.
+    /// Compares the packets that ffmpeg reads from the origin with those that it reads through the server.
+    /// Then compares them again, after a download and without the origin.
     private func compare(_ resources: [String: OriginResource], _ path: String = "/media.m3u8") async throws {
         try await OriginServer.run(resources) { origin in
             let direct = try await digest(origin.url(path))
@@ -159,7 +159,7 @@ import Testing
         }
     }
 
-    /// Forms of base URLs, and the path of the first segment.
+    /// The forms of base URLs, each with the path of the first segment.
     private static let bases = [
         ("<BaseURL>v/</BaseURL>", "/d/v/1.m4s"), ("<BaseURL>../e/</BaseURL>", "/e/1.m4s"),
         ("<BaseURL><![CDATA[v/]]></BaseURL>", "/d/v/1.m4s"), ("<BaseURL> v/ </BaseURL>", "/d/v/1.m4s"),

@@ -12,7 +12,7 @@ final class AbruptTLSServer: Sendable {
     private let channel: any Channel
     private let scratch: ScratchDirectory
 
-    /// The certificate, as a PEM file.
+    /// The PEM file of the certificate.
     var certificate: URL { URL(fileURLWithPath: scratch.file("certificate.pem")) }
 
     /// Starts a server with a new certificate.

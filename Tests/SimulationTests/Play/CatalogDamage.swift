@@ -4,7 +4,7 @@ import SpoolTesting
 
 /// Changes to one cell of a catalog that no process has open, as a faulty disk or another program might make them.
 enum CatalogDamage {
-    /// Values that Spool never writes: they have another type, or exceed the size of any disk.
+    /// Values that Spool never writes, because they have the wrong type or exceed the size of any disk.
     private static let values = [
         "NULL", "-1", "-9223372036854775808", "9223372036854775807", "4611686018427387904", "1e300", "'x'", "x'00ff'",
     ]

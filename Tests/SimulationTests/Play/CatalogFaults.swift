@@ -70,7 +70,8 @@ private enum FaultyVFS {
     nonisolated(unsafe) static let methods = UnsafeMutablePointer<sqlite3_io_methods>.allocate(capacity: 1)
     nonisolated(unsafe) static let vfs = UnsafeMutablePointer<sqlite3_vfs>.allocate(capacity: 1)
     static let headSize = 32
-    /// The threads whose last lock failed because of a fault. SQLite sleeps on such a thread before it retries.
+    /// The threads whose last attempt to lock failed because of a fault. SQLite sleeps on such a thread before it
+    /// retries.
     static let refusedThreads = Mutex<Set<pthread_t>>([])
 
     static func register() { _ = registration }

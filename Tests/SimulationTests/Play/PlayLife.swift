@@ -203,7 +203,7 @@ final class PlayLife: Sendable {
 
     // MARK: - The disk
 
-    /// Determines the effect of a file system call, which may be a kill.
+    /// Determines the effect of a file system call. The effect may be that the process is killed.
     private func judge(_ call: FaultyFileSystem.Call, _ path: String) -> FaultyFileSystem.Effect? {
         let isKill = state.withLock { state in
             state.calls += 1

@@ -6,7 +6,7 @@ import SpoolTesting
 struct PlayPlan: Sendable {
     /// The end of a life of the cache.
     enum Ending: Sendable, CaseIterable {
-        /// All players have left, and then the cache is closed.
+        /// The cache is closed after all players have left.
         case closedAtRest
         /// The cache is closed while players read.
         case closedInPlay
@@ -20,7 +20,7 @@ struct PlayPlan: Sendable {
     struct Life: Sendable {
         var ending: Ending
         var players: Int
-        /// The number of actions of each player.
+        /// The number of actions that each player performs.
         var steps: Int
         /// The number of chores that run during this life.
         var chores: Int

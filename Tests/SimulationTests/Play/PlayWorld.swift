@@ -16,7 +16,7 @@ final class PlayWorld: Sendable {
         var isPlayback: Bool
     }
 
-    /// A period in which players in one life have waited for bytes, with pauses of less than a second.
+    /// A period in which players in one life have waited for bytes, interrupted only by pauses of less than a second.
     private struct Streak {
         var since: Duration
         var lastEnd: Duration?

@@ -185,7 +185,7 @@ struct Reading: Sendable {
         if chunkSize < 1_000 { chunksLeft = min(chunksLeft, 60) }
     }
 
-    /// Registers the reader with the origin's check of retries, until the last copy of this value is released.
+    /// Registers the reader with the origin's retry check, until the last copy of this value is released.
     mutating func takePlace(_ origin: PlayOrigin) {
         guard place == nil else { return }
         place = RetryRegistration(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)

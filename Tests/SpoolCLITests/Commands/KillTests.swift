@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// Processes that are killed repeatedly while they use one cache directory.
+/// A series of processes that use one cache directory and are killed one after another.
 struct KilledLives {
     private static let length: Int64 = 1_500_000
     /// The number of processes that are killed for one resource before it is fetched to its end.

@@ -21,7 +21,7 @@ import Testing
         OriginContent.pattern(pattern).bytes(Int64(range.lowerBound)..<Int64(range.upperBound))
     }
 
-    /// A cache on disk with one stored resource, and the faults of its files.
+    /// A cache on disk with one stored resource, and the faults of the cache's files.
     private struct Stage {
         let cache: MediaCache
         let files: FaultyFileSystem

@@ -175,7 +175,7 @@ import Testing
             try await Self.holding(server, introduction("192.0.2.1")) { () async throws in
                 try await Self.holding(server, introduction("192.0.2.1") + Self.health(isLast: false)) {
                     () async throws in
-                    // Connections are counted once their headers are received.
+                    // Connections are counted once their PROXY protocol headers are received.
                     while try await Self.statuses(server, introduction("192.0.2.1") + Self.health()) == [200] {}
                     #expect(try await Self.statuses(server, introduction("192.0.2.2") + Self.health()) == [200])
                     #expect(try await Self.statuses(server, "PROXY UNKNOWN\r\n" + Self.health()) == [200])
