@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("Eight ticks of 3.75 s with fewer than 30,000 bytes are slow, and with 30,000 they are not")
+    @Test("Eight ticks of 3.75 s with fewer than 30,000 bytes are slow, and with 30,000 bytes they are not")
     func rate() {
         var slow = meter()
         #expect(ticks(&slow, Array(repeating: 3749, count: 8)) == Array(repeating: nil, count: 7) + [.isSlow])

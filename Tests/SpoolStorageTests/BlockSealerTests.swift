@@ -30,7 +30,7 @@ struct BlockSealerTests {
         #expect(verifies(bytes[..<count], as: read, by: sealer))
     }
 
-    @Test("C39: a block from another position, length, version, resource or cache fails verification")
+    @Test("C39: a block fails verification at another position or length, or in another version, resource or cache")
     func elsewhere() throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 7) }
         var other = record

@@ -15,7 +15,7 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 1)
     }
 
-    @Test("Threads can be prepared up to the limit, and run later work")
+    @Test("Threads can be started in advance, up to the limit, and run later work")
     func prepared() async throws {
         let executor = BlockingExecutor(threadLimit: 3)
         executor.prepareThreads(2)

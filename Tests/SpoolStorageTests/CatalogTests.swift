@@ -26,7 +26,7 @@ struct CatalogFixture {
 
     static func block(_ index: Int64, _ length: Int32 = 65536) -> BlockRecord {
         let seal = BlockSeal(Data((0..<28).map { UInt8(truncatingIfNeeded: Int64($0) &+ index) }))
-        // A checksum has 28 bytes.
+        // The data has the 28 bytes of a checksum, so `seal` is not `nil`.
         return BlockRecord(index: index, length: length, seal: seal!)
     }
 
@@ -103,7 +103,7 @@ struct CatalogTests {
         #expect(record.isPinned && record.createdAt == fixture.start && record.lastUsedAt != fixture.start)
         #expect(record.generation?.identifier != old.identifier && record.generation?.storedBytes == 0)
         #expect(try fixture.catalog.settings.storedBytes() == 0)
-        // A late batch of the old version has no effect.
+        // A late batch of records for the old version has no effect.
         try fixture.catalog.record([(old.id, [CatalogFixture.block(1)])])
         #expect(try fixture.catalog.blocks.records(of: old.id).isEmpty)
         #expect(try fixture.catalog.settings.storedBytes() == 0)

@@ -163,7 +163,7 @@ struct MediaFileEncryptionTests {
                     let end = min(length, offset + Int64.random(in: 1...20_000, using: &random))
                     try fixture.store(offset..<end, in: media)
                     offset = end
-                    // One transfer ends in the middle of a block, and another one continues.
+                    // Sometimes, a transfer ends in the middle of a block, and another transfer continues the block.
                     if Int.random(in: 0..<4, using: &random) == 0 { #expect(media.endWriting(at: end) == nil) }
                     if Int.random(in: 0..<4, using: &random) == 0 { _ = media.takeSeals(partial: true) }
                     if Int.random(in: 0..<8, using: &random) == 0 {

@@ -204,7 +204,7 @@ struct StoreCatalogCellTests {
                 do {
                     try await perform(operation)
                 } catch is CacheError {
-                    // A command would print the error.
+                    // The operation may throw an error, which a command would print.
                 }
                 let store = try await fixture.open(capacity: 100 * block)
                 try await fixture.store("f", length: 3 * block, in: store)
@@ -407,7 +407,7 @@ struct StoreCatalogCellTests {
         try await store.close()
         try edit { db in try db.execute(sql: "UPDATE generation SET identifier = 'x' WHERE id = 1") }
         store = try await fixture.open()
-        // The new version replaces the row.
+        // The new version replaces the damaged row.
         try await fixture.store("a", length: 3 * block, in: store)
         if isEmptied { try await store.removeAll() }
         try await store.close()
@@ -433,7 +433,7 @@ struct StoreCatalogCellTests {
                 column == "landed"
                 ? Data(ByteRangeSet([0..<blocks * block]).encoded()).databaseValue : (blocks * block).databaseValue
             try db.execute(sql: "UPDATE generation SET \(column) = ? WHERE id = 1", arguments: [value])
-            // A trigger in the catalog has changed the sum.
+            // A trigger in the catalog has changed the sum, so the previous sum is restored.
             try db.execute(sql: "UPDATE setting SET value = ? WHERE name = 'storedBytes'", arguments: [sum])
         }
         store = try await fixture.open(capacity: 12 * block)
@@ -467,10 +467,10 @@ struct StoreCatalogCellTests {
             try await store.close()
             try edit { db in
                 let sum = try Int64.fetchOne(db, sql: "SELECT value FROM setting WHERE name = ?", arguments: [column])
-                // If media has many ranges, they are recorded later.
+                // If media has many ranges, they are recorded later, so the column `landed` may be empty.
                 if column == "storedBytes" { try db.execute(sql: "UPDATE generation SET landed = NULL WHERE id = 1") }
                 try db.execute(sql: "UPDATE generation SET \(column) = ? WHERE id = 1", arguments: [value])
-                // A trigger in the catalog has changed the sum.
+                // A trigger in the catalog has changed the sum, so the previous sum is restored.
                 if !isSumChanged {
                     try db.execute(sql: "UPDATE setting SET value = ? WHERE name = ?", arguments: [sum, column])
                 }

@@ -222,7 +222,7 @@ struct StoreChangedFilesTests {
             let folder = fixture.path + "/media/" + name.prefix(2)
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
-        // This directory is first in the sorted order.
+        // The cleanup visits this directory before the orphan, because it is first in the sorted order.
         try FileManager.default.createDirectory(
             atPath: fixture.path + "/media/00/\(names[0]).media", withIntermediateDirectories: true)
         let orphan = fixture.path + "/media/ff/\(names[1]).media"

@@ -144,7 +144,7 @@ struct StoreEncryptionTests {
         for name in FolderTree.paths(under: fixture.path) where !name.hasSuffix("-wal") && !name.hasSuffix("-shm") {
             files[name] = FileManager.default.contents(atPath: fixture.path + "/" + name)
         }
-        // SQLite's write-ahead log may differ.
+        // The rows are compared instead of the catalog's files, because SQLite's write-ahead log may differ.
         let rows = try DatabaseQueue(path: fixture.path + "/catalog.sqlite").read { db in
             try ["setting", "resource", "generation", "block", "download", "handPin"].map {
                 try Row.fetchAll(db, sql: "SELECT * FROM \($0)").description

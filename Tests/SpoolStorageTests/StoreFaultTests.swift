@@ -47,7 +47,7 @@ struct StoreFaultTests {
                 while !isDone.isSet {
                     let found = try await store.verify(repairing: true)
                     #expect(found.damagedBlockCount == 0)
-                    // In most cases, the resource is not complete yet.
+                    // In most cases, the export fails, because the resource is not complete yet.
                     try? await store.export(key, to: URL(fileURLWithPath: fixture.scratch.file("copy")))
                 }
             }

@@ -78,7 +78,7 @@ struct StoreLifeTests {
         #expect(user.state.withLock { $0.retired } == 1)
         other = try #require(try await store.lease(key))
         #expect(other.generation === new.generation)
-        // Readers of the old version continue.
+        // Readers of the old version can still read all of its bytes.
         try fixture.expect(0..<4 * block, of: "a", in: old.generation)
         #expect(old.generation.isKept == false && store.usedBytes == 6 * block)
         try await store.checkLedger()
@@ -114,7 +114,7 @@ struct StoreLifeTests {
         let store = try await fixture.open()
         let first = try fixture.begin("a", length: 2 * block, in: store)
         try await fixture.store(0..<1000, of: "a", in: first.generation)
-        // This also applies before the block is recorded.
+        // The version can be leased again even before its block is recorded.
         let second = try #require(try await store.lease(key))
         #expect(second.generation === first.generation)
         first.end()

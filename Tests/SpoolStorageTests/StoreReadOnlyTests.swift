@@ -88,7 +88,7 @@ struct StoreReadOnlyTests {
         try await store.close()
     }
 
-    @Test("E414: a store that replaces one that could not be written shares that store's limit on open files")
+    @Test("E414: a store that replaces an unwritable store shares the replaced store's limit on open files")
     func sharedFileLimit() async throws {
         let names = (0..<12 as Range<Int>).map { "\($0)" }
         let writer = try await fixture.open()

@@ -90,7 +90,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("A use that is not recorded yet counts for the eviction order")
+    @Test("A use that is not recorded yet affects the eviction order")
     func orderUnrecorded() async throws {
         let store = try await fixture.open()
         for name in ["a", "b"] { try await fixture.store(name, length: 2 * block, in: store) }

@@ -135,7 +135,7 @@ struct StoreTurnsTests {
         try await store.flush()
         let record = try #require(try store.catalog.resource(key: key.hash))
         #expect(StoredResourceRecord(record).storedRanges == [0..<2 * block])
-        // The removal could not be written, so nothing has changed.
+        // The removal ends without having been written, so nothing has changed.
         store.remover.finish(store.table.withLock { $0.endRemoval(key, isDone: false, andCandidates: true) })
         #expect(store.table.withLock { $0.open(key).count } == 1)
         try await store.flush()

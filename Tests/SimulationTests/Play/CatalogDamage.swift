@@ -46,7 +46,7 @@ enum CatalogDamage {
 
     /// Returns the catalog's sum of all stored bytes. A trigger updates the sum when the counts in the rows change.
     private static func countedBytes(_ database: OpaquePointer?) -> Int64 {
-        // A changed sum may be any number.
+        // A damaged catalog may contain any sum, even a negative one.
         max(0, rows("SELECT value FROM setting WHERE name = 'storedBytes'", database).first.flatMap { Int64($0) } ?? 0)
     }
 

@@ -150,7 +150,7 @@ struct GetTests {
             #expect(result.status == 0 && result.errors.contains("without being cached"), "\(result.errors)")
             let bytes = try Data(contentsOf: file)
             #expect(bytes.elementsEqual(PatternBytes(seed: 1, length: 50_000).bytes(0..<50_000)))
-            // Without an output file, there would be no result.
+            // Media that is not cached requires an output file; without one, `get` fails.
             #expect(try await spool.run("get", url).status == 1)
         }
     }

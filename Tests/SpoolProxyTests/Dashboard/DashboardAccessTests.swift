@@ -125,7 +125,7 @@ import Testing
                 "POST \(start)actions HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \(token.text)\r\n"
                     + "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n")[...]
             try check(try #require(RawResponse(&malformed)), 400)
-            // Other pages report errors as text.
+            // Pages outside the API report errors as text.
             #expect(try await server.get("/.spool/health").text.hasPrefix("spool: "))
         }
         try await ProxyServer.run { server, _ in

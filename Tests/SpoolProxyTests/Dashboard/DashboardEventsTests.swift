@@ -200,7 +200,7 @@ import Testing
         let changes = library.takeChanges(limit: 100)
         #expect(changes.changed.map(\.url) == ["https://a.example/7"])
         #expect(changes.removed == [CacheKey("0").hash])
-        // D87: a cache may contain more files than are listed.
+        // D87: a cache may contain more files than are listed, so a file that is no longer listed may still be stored.
         library.update((2..<250).map { stored($0, bytes: $0 == 7 ? 20 : 10) }, isStored: { $0 == CacheKey("1") })
         #expect(library.takeChanges(limit: 100).removed.isEmpty)
         let open = OpenContents(key: CacheKey("8"), storedRanges: [0..<500], length: 1000, isStored: true)

@@ -57,7 +57,7 @@ import Testing
                     for _ in 0..<100 { cache.recordBypass(of: source, reason: reason) }
                     entries += 100
                     try await server.waitForLog(entries)
-                    // The updates end when the last page disconnects.
+                    // Only one timer is certain to run, because the updates end when the last page disconnects.
                     try await clock.waitForSleepers(1)
                     clock.advance(by: .milliseconds(200))
                 }

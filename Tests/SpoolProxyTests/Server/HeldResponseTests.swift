@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test func `Clients that wait for the same segment share one request`() async throws {
-        // This also applies if the cache key ignores the query.
+        // Clients share the request even if the cache key ignores the query.
         try await run(keys: .ignoringQuery) { server, origin, clock, target in
             async let first = server.get(target + "?_HLS_msn=12")
             async let second = server.get(target + "?_HLS_msn=12")

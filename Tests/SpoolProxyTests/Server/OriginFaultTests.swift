@@ -287,7 +287,7 @@ import Testing
             }
             return origin.port
         }
-        // This origin has stopped.
+        // The origin at this port has stopped.
         var configuration = ProxyConfiguration()
         configuration.origin = URL(string: "http://127.0.0.1:\(port)/")
         try await ProxyServer.run(configuration) { server, _ in

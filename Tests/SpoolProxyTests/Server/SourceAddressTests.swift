@@ -58,7 +58,8 @@ import Testing
                 #expect(try await server.get(String(root)).status == 200)
                 let near = Self.target(handed.deletingLastPathComponent().appending(path: "near.ts"))
                 #expect(try await server.get(near).status == 200)
-                // A URL without the secret has no credentials.
+                // The URL of a source without credentials does not contain the secret, so its requests have no
+                // credentials.
                 let other = MediaSource(url: origin.url("/a/other.ts"))
                 #expect(try await server.get(Self.target(try #require(server.url(for: other)))).status != 200)
                 #expect(origin.log.exchanges.allSatisfy { $0.status != 401 })

@@ -24,7 +24,7 @@ final class SharingClient: Sendable {
     /// Sends a request, and returns the response.
     func exchange(_ text: String, isHead: Bool) async throws -> Outcome {
         let open = try await connected()
-        // If this fails, the stream of bytes has ended.
+        // If the write fails, the stream of received bytes has ended.
         try? await open.channel.writeAndFlush(ByteBuffer(string: text))
         var reader = StrictResponseReader()
         let expected = ExpectedResponse(isHead: isHead)
