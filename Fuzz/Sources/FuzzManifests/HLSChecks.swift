@@ -12,8 +12,8 @@ enum HLSChecks {
         checkFilters(document, place)
         let newline = UInt8(ascii: "\n")
         precondition(bytes.count { $0 == newline } == written.count { $0 == newline })
-        // The playlists are not compared if the client can't parse the rewritten one. The query of its URL may lack the
-        // value of a variable.
+        // The playlists are not compared if the client can't parse the rewritten one. For example, the query of the
+        // requested URL may lack the value of a variable.
         guard let playlist, let seen = try? HLSPlaylist(parsing: written, at: place.requested) else { return }
         precondition(playlist.kind == seen.kind && playlist.lifetime == seen.lifetime)
         for (old, new) in zip(references(playlist), references(seen)) { place.check(new, old) }

@@ -1,6 +1,6 @@
 @testable import SpoolStreams
 
-/// The URL and the requested URL of a manifest, and the requests of a client that gets the manifest from a proxy.
+/// The final URL and the requested URL of a manifest, and the requests of a client that gets the manifest from a proxy.
 struct Place {
     let final: OriginURL
     let requested: OriginURL

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 import Synchronization
 
-/// A wrapper of a transport that measures whether the transport respects its timeouts.
+/// A wrapper around a transport that measures whether the transport respects its timeouts.
 final class TimedUpstream: Upstream {
     private let base: any Upstream
     private let limits: (head: Duration, chunk: Duration)
