@@ -8,7 +8,7 @@ import SpoolHTTP
 /// It runs with `sendfile on`, `tcp_nopush off` and one process. With `tcp_nopush on`, nginx delays small ranges by up
 /// to 40 ms, so results with that setting are not comparable.
 final class LocalOrigin: Sendable {
-    /// The folder of nginx's files.
+    /// The folder that contains nginx's files.
     let folder: TemporaryFolder
     private let port: Int
     private let process: Process

@@ -3,7 +3,7 @@ import Foundation
 /// Returns the nanoseconds for each operation, as the median of up to five rounds. `body` performs `operations`
 /// operations.
 ///
-/// No round starts after two seconds, so that a very slow operation is measured once. `prepare` creates the subject of
+/// No round starts after two seconds, so a very slow operation is measured only once. `prepare` creates the subject of
 /// a round, and its time is not measured.
 func nanoseconds<Subject>(
     operations: Int,
@@ -22,7 +22,7 @@ func nanoseconds<Subject>(
     return median(rounds)
 }
 
-/// The same metric of Spool and of its peer, for each round.
+/// The values of one metric for Spool and for its peer, in order of the rounds.
 struct Pair: Sendable {
     var spool: [Double] = []
     var peer: [Double] = []
@@ -32,7 +32,7 @@ struct Pair: Sendable {
 
     /// Measures Spool and its peer alternately. Spool is first in even rounds, and the peer in odd rounds.
     ///
-    /// A first round of each is not counted, because it fills caches and opens connections.
+    /// The first round of each is not counted, because it fills caches and opens connections.
     static func alternating(
         rounds: Int, spool: () async throws -> Double, peer: () async throws -> Double
     ) async throws -> Pair {

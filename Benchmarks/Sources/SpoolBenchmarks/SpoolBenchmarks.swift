@@ -50,7 +50,7 @@ enum SpoolBenchmarks {
     }
 }
 
-/// One subcommand. It compares Spool with an alternative that users have, in the same run.
+/// A subcommand that compares Spool with an alternative that users have, in the same run.
 struct Benchmark: Sendable {
     var name: String
     var summary: String

@@ -4,7 +4,7 @@ import Spool
 
 /// A cache directory with one resource that the engine stored, and copies of its records under other keys.
 ///
-/// It depends on the parts of the format in `docs/format.md`: the tables of the catalog, the lock and the file names.
+/// It depends on these parts of the format in `docs/format.md`: the tables of the catalog, the lock and the file names.
 /// Other columns are copied unchanged.
 struct Stock: Sendable {
     /// The size of each resource, in bytes.
@@ -46,8 +46,8 @@ struct Stock: Sendable {
         return try await open(andRead: reads)
     }
 
-    /// Copies the rows of the one resource, so that there are `count` resources. Each has blocks and an empty sparse
-    /// file of its length.
+    /// Copies the rows of the one resource, so that there are `count` resources. Each resource has blocks and an empty
+    /// sparse file of its length.
     private func multiply(to count: Int) throws {
         let database = try DatabaseQueue(path: folder.file("catalog.sqlite").path)
         let identifiers = try database.write { db in

@@ -16,7 +16,7 @@ final class LimitedOrigin: Sendable {
     private let roundTrip: TimeInterval
     private let connections = Mutex<Set<Int32>>([])
 
-    /// - Parameter roundTrip: The seconds from a request to the headers of its response.
+    /// - Parameter roundTrip: The time from a request to the headers of its response, in seconds.
     /// - Throws: ``BenchmarkError`` if no port is available.
     init(_ body: Data, path: String, bytesPerSecond: Double, roundTrip: TimeInterval = 0) throws {
         self.body = body
@@ -49,7 +49,7 @@ final class LimitedOrigin: Sendable {
 
     deinit { close(listener) }
 
-    /// The body bytes that the sockets have accepted.
+    /// The number of body bytes that the sockets have accepted.
     var bytesSent: Int64 { line.sent }
 
     /// Stops listening and ends all connections.

@@ -35,7 +35,8 @@ import Foundation
         return time
     }
 
-    /// Checks the asset's log every 0.1 ms, on a separate thread.
+    /// Returns the milliseconds from the first loading request to the first media bytes; `nil` if there are none within ten
+    /// seconds. A separate thread checks the asset's log every 0.1 ms.
     nonisolated private static func firstData(_ asset: AVURLAsset) async -> Double? {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {

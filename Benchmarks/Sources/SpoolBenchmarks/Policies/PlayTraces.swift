@@ -117,7 +117,7 @@ extension PlayTraceBuilder {
         play(song, from: 0, to: min(end, count), at: time, lasting: Double(count) * 2, readAhead: 4)
     }
 
-    /// Plays a short video. Most playbacks stop within three seconds, when the player has read much more.
+    /// Plays a short video. Most playbacks stop within three seconds; by then, the player has read much more.
     fileprivate mutating func glance(at video: Int32, at time: Double) {
         let count = blockCount(video)
         let isLeft = Int.random(in: 0..<5, using: &random) < 3

@@ -169,7 +169,7 @@ struct PolicySimulator {
     }
 }
 
-/// The time that is spent in the strategy, without the cost of the clock calls.
+/// A timer that measures the time spent in the strategy, without the cost of the clock calls.
 private struct PolicyTimer {
     private(set) var nanoseconds = 0.0
     private let ofClock: Double

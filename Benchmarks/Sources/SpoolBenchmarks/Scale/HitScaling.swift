@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// The cost of a hit, compared with its system call, without and with other readers.
+    /// The cost of a hit, compared with the cost of its system call, without and with other readers.
     static let scaleHits = Benchmark(
         name: "scale-hits",
         summary: "hits of 64 KiB and 1 MiB vs. pread into a new Data, by 1 and 16 tasks, with up to 3,000 readers"

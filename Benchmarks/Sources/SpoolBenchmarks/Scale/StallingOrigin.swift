@@ -10,7 +10,7 @@ struct StallingOrigin: Upstream {
     static let nearLength: Int64 = 32 << 20
     private static let length: Int64 = 1 << 40
 
-    /// The times at which chunks were requested.
+    /// The meter of the requests for chunks.
     let meter = Meter()
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
@@ -22,7 +22,7 @@ struct StallingOrigin: Upstream {
         return UpstreamResponse(head: range.head, url: request.url, body: body)
     }
 
-    /// The time from the first request for a chunk to the last one.
+    /// A meter of the time from the first request for a chunk to the last one.
     final class Meter: Sendable {
         private struct State {
             var first: ContinuousClock.Instant?
