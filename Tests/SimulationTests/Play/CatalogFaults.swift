@@ -32,7 +32,8 @@ final class CatalogFaults: Sendable {
 
     func end() { Self.folders.withLock { if $0[folder] === self { $0[folder] = nil } } }
 
-    /// The bytes of the write-ahead log that a power loss may remove. The database relies on the bytes before them.
+    /// The range of the write-ahead log that a power loss may remove. The database relies on the bytes before this
+    /// range.
     var unsynchronizedJournal: Range<Int64> { journalEnds.withLock { $0.synchronized..<$0.written } }
 
     fileprivate func recordJournal(write: Range<Int64>) {

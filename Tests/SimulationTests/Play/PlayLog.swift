@@ -22,7 +22,7 @@ final class PlayLog: Sendable {
     /// The FNV-1a hash of all added lines.
     var digest: UInt64 { state.withLock { $0.digest } }
     var count: Int { state.withLock { $0.count } }
-    /// The last lines of the log, which are retained.
+    /// The retained lines: the last lines of the log.
     var lines: [String] { state.withLock { Array($0.lines.suffix(limit)) } }
 
     func add(_ who: String, _ what: @autoclosure () -> String) {

@@ -23,7 +23,7 @@ final class PlayOrigin: Sendable {
         var sent: [PatternBytes: Sent] = [:]
         /// The bytes that were sent recently.
         var recent: [(at: Duration, bytes: Int64)] = []
-        /// The bytes that may have been in transit when a body was cancelled or truncated.
+        /// The number of bytes that may have been in transit when a body was cancelled or truncated.
         var inHand: Int64 = 0
         var inFlight = 0
         var requests = 0

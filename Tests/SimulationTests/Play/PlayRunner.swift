@@ -28,7 +28,8 @@ final class PlayRunner: Sendable {
     ///
     /// - Parameters:
     ///   - logLimit: The number of log lines to retain for a play.
-    ///   - folder: A directory with a file for each thread, which contains its current seed in case of a crash.
+    ///   - folder: A directory with a file for each thread, which contains the thread's current seed in case of a
+    ///     crash.
     static func run(
         _ seeds: Range<UInt64>, logLimit: Int = 40, until deadline: ContinuousClock.Instant? = nil,
         noting folder: String? = nil

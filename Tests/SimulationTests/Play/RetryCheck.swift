@@ -69,7 +69,7 @@ struct RetryCheck: Sendable {
         rests = rests.filter { Self.path(of: $0.key.resource) != path || $0.value.said + Self.crossing < now }
     }
 
-    /// Returns the time for which the resource has not had readers.
+    /// Returns the time since the last reader of the resource was released; 0 if the resource has readers.
     func idleTimeout(of resource: String, now: Duration) -> Duration {
         guard readers[resource] == 0, let start = idleSince[resource] else { return .zero }
         return now - start
