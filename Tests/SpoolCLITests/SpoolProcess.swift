@@ -57,7 +57,7 @@ struct SpoolProcess: Sendable {
 
     func remove() { try? FileManager.default.removeItem(at: folder) }
 
-    /// Returns a file in the directory.
+    /// Returns the URL of a file in the directory.
     func file(_ name: String) -> URL { folder.appendingPathComponent(name) }
 
     /// Runs the command to its end.

@@ -17,7 +17,7 @@ struct HostileHeadTests {
         return clients
     }
 
-    /// Requests `/a` with each client and expects an error, and then requests a valid response.
+    /// Checks that a request for `/a` fails with each client, and that a valid response is then received.
     private func checkRefused(
         _ response: String, closes: Bool = true, codes: Set<UpstreamError.Code>? = nil,
         by clients: [any Upstream] = clients()

@@ -83,7 +83,8 @@ struct BlockingExecutorTests {
         #expect(order.numbers == Array(0..<2000))
     }
 
-    /// Blocks the thread. Async functions must not call `DispatchSemaphore.wait()` directly.
+    /// Blocks the thread until the semaphore is signaled. Async functions must not call `DispatchSemaphore.wait()`
+    /// directly.
     private static func wait(_ semaphore: DispatchSemaphore) { semaphore.wait() }
 
     @Test("Jobs run in the order of their lanes, and maintenance leaves one thread for the others")

@@ -46,7 +46,7 @@ struct MediaFixture {
         return bytes
     }
 
-    /// Returns the bytes in the file.
+    /// Returns the bytes of a range in the file on disk.
     func stored(_ range: Range<Int64>) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: range.count)
         _ = try bytes.withUnsafeMutableBytes {

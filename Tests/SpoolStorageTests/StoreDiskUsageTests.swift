@@ -33,7 +33,7 @@ struct StoreDiskUsageTests {
         }
     }
 
-    /// Stores ranges of resources that exceed the capacity. Errors are allowed.
+    /// Stores ranges of resources that together exceed the capacity. Errors are ignored.
     private func fill(_ store: Store, _ generator: inout SeededGenerator) async {
         for number in 0..<16 {
             let length = Int64.random(in: 1...1_500_000, using: &generator)

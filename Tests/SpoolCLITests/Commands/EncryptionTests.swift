@@ -35,7 +35,7 @@ struct EncryptionTests {
         #expect(silence.broken(in: spool.file("cache").path) == [], sourceLocation: location)
     }
 
-    /// Returns the output of `get`.
+    /// Fetches a URL with `get`, and returns the output.
     private func fetched(_ url: String, _ spool: SpoolProcess, _ options: [String] = []) async throws -> Data {
         let result = try await spool.run(["get", url, "--output", "-"] + options)
         #expect(result.status == 0, "\(result.errors)")

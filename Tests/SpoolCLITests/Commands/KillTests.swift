@@ -10,7 +10,8 @@ struct KilledLives {
 
     let seed: UInt64
 
-    /// Kills `count` processes, or continues until `deadline`. Returns the number of killed processes.
+    /// Starts and kills processes until `count` processes were killed or `deadline` has passed. Returns the number of
+    /// killed processes.
     ///
     /// The seed determines when each process is killed: once it has locked the directory, or once the origin has sent a
     /// certain number of bytes. All printed and stored bytes must equal those at the origin.

@@ -334,7 +334,7 @@ import Testing
 }
 
 extension ProxyServer {
-    /// Returns the first update of a stream of events, as text.
+    /// Returns the first two messages of a stream of events, as text.
     fileprivate func firstMessages() async throws -> String {
         var texts: [String] = []
         do {

@@ -211,7 +211,7 @@ import Testing
 }
 
 extension ProxyServer {
-    /// Waits until the live page's log contains the entry with a number.
+    /// Waits until the live page's log contains the entry with the number `id`.
     func waitForLog(_ id: Int) async throws {
         while feed.lastLogID < id {
             try Task.checkCancellation()

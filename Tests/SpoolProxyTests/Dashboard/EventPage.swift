@@ -126,7 +126,7 @@ struct EventPage {
 }
 
 extension ProxyServer {
-    /// Returns the JSON of one of the API's paths.
+    /// Returns the JSON from one of the API's paths.
     func json(_ path: String, _ fields: String = "") async throws -> [String: Any] {
         let response = try await get("/.spool/api/" + path, fields)
         #expect(response.status == 200, "\(path): \(response.status)")
@@ -134,7 +134,7 @@ extension ProxyServer {
         return try response.json
     }
 
-    /// Sends a change with the operator's token.
+    /// Sends a change to the API, with the operator's token unless it is `nil`.
     func post(
         _ json: String, _ token: OperatorToken?, path: String = "actions", _ fields: String = ""
     ) async throws -> RawResponse {
