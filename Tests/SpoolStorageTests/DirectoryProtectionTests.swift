@@ -52,7 +52,7 @@ struct DirectoryProtectionTests {
         #expect(recorder.files.contains(path + "/lock"))
     }
 
-    @Test("E134: creating a directory protects neither the directory nor its parents")
+    @Test("E134: creating a directory does not protect it or its parents")
     func creation() throws {
         let files = SystemFileSystem(protection: recorder.protection)
         try files.createDirectory(path)

@@ -123,7 +123,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: while a timed round of recording waits for its turn, no other one starts")
+    @Test("E164: while a timed round of writes waits, no second round starts")
     func oneRoundByTimer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 64 * block, in: store)

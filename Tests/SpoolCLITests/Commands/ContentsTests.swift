@@ -33,7 +33,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("If media can't be cached, there is one warning, which contains the URL once")
+    @Test("If media can't be cached, a single warning contains the URL once")
     func notCached() async throws {
         try await withStored { origin, spool, _ in
             let url = origin.url("/b").absoluteString
