@@ -264,8 +264,7 @@ extension Planner {
 extension Planner {
     /// Records that the transfer has ended: its last byte was stored, or it was cancelled.
     ///
-    /// If the transfer received too few bytes, its end counts as a failure. Otherwise, the same request might be
-    /// repeated forever.
+    /// An end after too few bytes counts as a failure. Otherwise, the same request might be repeated forever.
     package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = plan.transfers[id] else { return (.none, []) }
         if plan.transfers.isUnproductive(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
@@ -483,8 +482,7 @@ extension Planner {
         return actions
     }
 
-    /// Cancels the transfers that were nearly done when the resource started to close, because they have taken too
-    /// long.
+    /// Cancels the transfers that were nearly done when closing began, because they have taken too long.
     package mutating func cancelAll() -> [Action] {
         guard plan.isClosing else { return [] }
         var actions: [Action] = []

@@ -9,6 +9,9 @@ public import SpoolStorage
 /// `.invalidArgument`, and media plays without being stored.
 public struct MediaCacheConfiguration: Sendable {
     /// The maximum size of the cache.
+    ///
+    /// If the directory contains more when it is opened, the excess is evicted when the next bytes are stored, or by
+    /// ``MediaCache/evict(to:)``.
     public var capacity = CacheCapacity.standard
     /// Whether the cache only reads its directory, for example in an app extension. The default is `false`.
     ///
