@@ -48,7 +48,7 @@ package struct OriginResponse: Sendable {
     package private(set) var lines: [(name: String, value: String)] = []
     package var contentRange: StatedContentRange?
     /// The `Content-Length` if it differs from the length of the body.
-    package var promisedLength: Int64?
+    package var statedLength: Int64?
     /// The content that the body is a part of.
     package var content: OriginContent
     /// The range of `content` that is sent. It is empty for responses without a body.
@@ -164,8 +164,8 @@ package struct OriginResponse: Sendable {
     /// Sets the framing of the body (RFC 9112 §6) and the date.
     private mutating func frame(_ request: OriginRequest, now: Date) {
         if let contentRange { lines.append(("Content-Range", contentRange.text)) }
-        let length = promisedLength ?? Int64(body.count)
-        if !request.keepsAlive || promisedLength != nil { closes = true }
+        let length = statedLength ?? Int64(body.count)
+        if !request.keepsAlive || statedLength != nil { closes = true }
         let hasBody = ![204, 304].contains(status)
         switch framing {
         case .chunked:

@@ -50,7 +50,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     private let group: MultiThreadedEventLoopGroup
     let tables: ConnectionTables
     private let exchanges = RunningExchanges()
-    private let patience: OriginRetryWaiter?
+    private let retryWaiter: OriginRetryWaiter?
     let page: LivePage
     let sources: SourceRegistry
     /// The source of the data for the live pages.
@@ -121,12 +121,13 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let exchanges = exchanges
         let sources = SourceRegistry(cache)
         self.sources = sources
-        let patience = configuration.waitsForOrigin ? OriginRetryWaiter(clock: clock) : nil
-        self.patience = patience
+        let retryWaiter = configuration.waitsForOrigin ? OriginRetryWaiter(clock: clock) : nil
+        self.retryWaiter = retryWaiter
         let passing = BypassResponder(
-            cache: cache, configuration: configuration, clock: clock, patience: patience)
+            cache: cache, configuration: configuration, clock: clock, retryWaiter: retryWaiter)
         let media = MediaResponder(
-            cache: cache, configuration: configuration, date: date, clock: clock, patience: patience, passing: passing,
+            cache: cache, configuration: configuration, date: date, clock: clock, retryWaiter: retryWaiter,
+            passing: passing,
             manifests: ManifestResponder(
                 cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
                 date: date, clock: clock, maximumBitRate: configuration.maximumBitRate,
@@ -136,7 +137,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         func origins(isControl: Bool) -> OriginRules {
             OriginRules(
                 allowedHosts: isControl ? [] : configuration.allowedHosts,
-                changedHosts: isControl ? nil : configuration.changedHosts, mark: mark,
+                hostOverrides: isControl ? nil : configuration.hostOverrides, mark: mark,
                 serverPorts: configuration.serverPorts)
         }
         func service(
@@ -158,7 +159,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 feed: feed,
                 actions: OperatorActions(
                     cache: cache, operatorSettings: configuration.operatorSettings, origins: rulesOfOrigins,
-                    hosts: configuration.changedHosts, origin: own, originFields: configuration.originFields,
+                    hosts: configuration.hostOverrides, origin: own, originFields: configuration.originFields,
                     preloads: preloads),
                 playsMedia: own == nil && pages != .only)
             return ProxyService(
@@ -168,7 +169,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                     configuration: configuration, rules: rules,
                     origins: rulesOfOrigins, media: media, passing: passing, origin: origin, admin: admin,
                     dashboard: dashboard, sources: sources, pages: pages, isForOperator: isControl),
-                log: log, metrics: metrics, exchanges: exchanges, patience: patience)
+                log: log, metrics: metrics, exchanges: exchanges, retryWaiter: retryWaiter)
         }
         self.service = service(
             token: configuration.token, origin: origin,
@@ -347,7 +348,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             return ServerEnding(
                 channels: running.withLock { $0.take()?.sockets ?? [] },
                 services: [service, adminService, controlService].compactMap { $0 },
-                tables: tables, exchanges: exchanges, patience: patience, page: page, log: log,
+                tables: tables, exchanges: exchanges, retryWaiter: retryWaiter, page: page, log: log,
                 group: group)
         }
     }
@@ -374,7 +375,7 @@ private struct ServerEnding: Sendable {
     let services: [ProxyService]
     let tables: ConnectionTables
     let exchanges: RunningExchanges
-    let patience: OriginRetryWaiter?
+    let retryWaiter: OriginRetryWaiter?
     let page: LivePage
     let log: AccessLog?
     let group: MultiThreadedEventLoopGroup
@@ -385,7 +386,7 @@ private struct ServerEnding: Sendable {
     func end(within limit: Duration) async {
         for channel in channels { try? await channel.close() }  // This fails only if the channel is closed.
         for service in services { service.stop() }
-        patience?.end()
+        retryWaiter?.end()
         page.end()
         await tables.end(within: limit)
         // The tasks of closed connections end soon. They need their event loops until then.

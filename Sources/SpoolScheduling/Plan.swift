@@ -229,7 +229,7 @@ struct Plan: ~Copyable {
             // Read-ahead waits until half a window is missing. Bytes that only complete the last block of a range are
             // not worth a request.
             if missing.lowerBound >= demand.asks, rangeSupport != .unsupported || !demand.isWindowed { return true }
-            guard makePlace(for: reader.priority, isNeeded: isNeeded, &actions) else {
+            guard reserveDescriptor(for: reader.priority, isNeeded: isNeeded, &actions) else {
                 // A second request may follow later, because the first is in progress.
                 return cursor > demand.lower
             }
@@ -263,7 +263,7 @@ struct Plan: ~Copyable {
         guard reader.isWaiting, needsValidation else { return true }
         guard !transfers.states.contains(where: { $0.isValidation && !$0.isStale }) else { return true }
         guard !isBlocked(nextMissingRange(of: reader), for: id, reader) else { return true }
-        guard makePlace(for: reader.priority, isNeeded: true, &actions) else { return false }
+        guard reserveDescriptor(for: reader.priority, isNeeded: true, &actions) else { return false }
         let upper = rangeSupport == .unsupported ? nil : min(Block.size, max(stored.length ?? Block.size, 1))
         start(at: 0, upper: upper, isValidation: true, for: id, reader, &actions)
         return true
@@ -288,7 +288,7 @@ struct Plan: ~Copyable {
     }
 
     /// Returns whether one more transfer may start. If necessary, cancels another one for a waiting reader.
-    private mutating func makePlace(for priority: Priority, isNeeded: Bool, _ actions: inout [Action]) -> Bool {
+    private mutating func reserveDescriptor(for priority: Priority, isNeeded: Bool, _ actions: inout [Action]) -> Bool {
         guard transfers.liveCount >= policy.maximumConcurrentRequests else { return true }
         guard isNeeded, let idle = idleTransfer(for: priority) else { return false }
         cancel(idle, &actions)

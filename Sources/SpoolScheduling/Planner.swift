@@ -482,7 +482,7 @@ extension Planner {
         return actions
     }
 
-    /// Cancels the transfers that were nearly done when closing began, because they have taken too long.
+    /// Cancels the transfers that were nearly done when closing started, because they have taken too long.
     package mutating func cancelAll() -> [Action] {
         guard plan.isClosing else { return [] }
         var actions: [Action] = []

@@ -63,9 +63,10 @@ struct ReadingPace {
         switch start {
         case .full: return min(max(min(soon, max(initial, taken / 8)), Self.smallest), limit)
         case .careful:
-            let earned = max(taken - Self.trial, 0) / 8
-            let taste = min(Self.initialWindow, initial) - taken
-            return min(max(min(max(soon, Self.smallest), earned), taste, min(line, taken), Block.size), limit)
+            let earnedWindow = max(taken - Self.trial, 0) / 8
+            let initialAllowance = min(Self.initialWindow, initial) - taken
+            let window = max(min(max(soon, Self.smallest), earnedWindow), initialAllowance)
+            return min(max(window, min(line, taken), Block.size), limit)
         }
     }
 }

@@ -182,7 +182,7 @@ public final class ScriptedUpstream: Upstream {
             plan.range = plan.range.clamped(to: plan.range.lowerBound..<plan.range.lowerBound + after)
             plan.failure = interruption
         }
-        if let promised = response.promisedLength, promised > response.body.count { plan.failure = interruption }
+        if let promised = response.statedLength, promised > response.body.count { plan.failure = interruption }
         return respond(request, response.response, plan, exchange)
     }
 

@@ -44,7 +44,7 @@ final class ScratchFolder: Sendable {
 }
 
 /// Configures a cache to cancel requests that no reader needs immediately, so that tests do not wait.
-func cuttingAtOnce(_ configuration: inout MediaCache.Configuration) {
+func cancellingImmediately(_ configuration: inout MediaCache.Configuration) {
     configuration.readAhead.cancellationDelay = .zero
     configuration.readAhead.drainTimeout = .zero
 }

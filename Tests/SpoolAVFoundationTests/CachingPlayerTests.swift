@@ -25,12 +25,12 @@ struct CachingPlayerTests {
     /// The player plays at `speed` times the normal speed.
     private func stage(
         _ names: [String] = ["song.mp3"], speed: Double = 50, pattern: Pattern = .friendly
-    ) async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
+    ) async throws -> (InterruptibleUpstream, MemoryUpstream, MediaCache, CachingPlayer) {
         let song = MemoryUpstream.File(try await SampleMedia.mp3.bytes(seconds: 60))
         let upstream = MemoryUpstream(Dictionary(uniqueKeysWithValues: names.map { ("/" + $0, song) }))
-        let line = CutLine(upstream)
+        let line = InterruptibleUpstream(upstream)
         let cache = try await folder.cache(line) { configuration in
-            cuttingAtOnce(&configuration)
+            cancellingImmediately(&configuration)
             configuration.readAhead.initialRequestSize = 64 << 10
             configuration.readAhead.maximumRequestSize = 64 << 10
             configuration.readAhead.maximumReadAhead = 64 << 10
@@ -48,7 +48,7 @@ struct CachingPlayerTests {
     }
 
     /// Creates the stage, and plays the audio to its end.
-    private func stageAtEnd() async throws -> (CutLine, MemoryUpstream, MediaCache, CachingPlayer) {
+    private func stageAtEnd() async throws -> (InterruptibleUpstream, MemoryUpstream, MediaCache, CachingPlayer) {
         let stage = try await stage()
         stage.3.play(address())
         await observed { stage.3.status == .ended }
@@ -154,7 +154,7 @@ struct CachingPlayerTests {
         let origin = GuardedUpstream(["/song.mp3": .init(bytes)])
         origin.upstream.hold(from: 800_000)
         let cache = try await folder.cache(origin) { configuration in
-            cuttingAtOnce(&configuration)
+            cancellingImmediately(&configuration)
             configuration.readAhead.initialRequestSize = 64 << 10
             configuration.readAhead.maximumRequestSize = 64 << 10
             configuration.readAhead.maximumReadAhead = 64 << 10

@@ -35,7 +35,7 @@ struct CachingQueueTests {
     @Test("Z14: a queue of 200 tracks plays to its end while random entries are removed; no byte is fetched twice")
     func playsThrough() async throws {
         let upstream = try await upstream(200)
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let player = player(cache)
         let queue = player.queue
         let entries = queue.append(contentsOf: sources(0..<200))
@@ -70,7 +70,7 @@ struct CachingQueueTests {
     @Test("Z14: the next entries are preloaded, and the preloads of entries that are no longer next are cancelled")
     func preloads() async throws {
         let upstream = try await upstream(7)
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let player = player(cache)
         let entries = player.queue.append(contentsOf: sources(0..<7))
         func preload(_ entry: CachingQueue.Entry) async {
@@ -93,7 +93,7 @@ struct CachingQueueTests {
     @Test("Z14: next, previous, repeat and shuffle select the expected entries")
     func order() async throws {
         let upstream = try await upstream(3)
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let player = player(cache)
         let queue = player.queue
         let entries = queue.append(contentsOf: sources(0..<3))
@@ -126,7 +126,7 @@ struct CachingQueueTests {
     @Test("Z14: a queue of 10,000 entries inserts at most two items into the AVPlayer")
     func longList() async throws {
         let upstream = try await upstream(1)
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let player = player(cache)
         let queue = player.queue
         let entries = queue.append(contentsOf: Array(repeating: MediaSource(url: address(name(0))), count: 10_000))

@@ -29,7 +29,7 @@ struct CachingResourceLoaderTests {
         "D42: the content information contains length, UTI and range support; the two probe bytes are optional",
         arguments: [true, false])
     func information(deliversProbe: Bool) async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(
             caching: MediaSource(url: address()), in: cache, deliversProbe: deliversProbe)
         let request = ResourceLoaderDriver(asset).requestContentInformation()
@@ -48,7 +48,7 @@ struct CachingResourceLoaderTests {
         .timeLimit(.minutes(10)))
     func cancelledWait() async throws {
         upstream.hold(from: 100_000)
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         var asset: CachingURLAsset? = CachingURLAsset(caching: address(), in: cache)
         weak let loader = asset?.loader
         let request = try ResourceLoaderDriver(#require(asset)).requestData(offset: 0)
@@ -73,7 +73,7 @@ struct CachingResourceLoaderTests {
     @Test("D42: after the cache is reopened, content information is available without a request")
     func informationIsKept() async throws {
         for launch in 0..<2 {
-            let cache = try await folder.cache(upstream, cuttingAtOnce)
+            let cache = try await folder.cache(upstream, cancellingImmediately)
             let asset = CachingURLAsset(caching: address(), in: cache)
             let driver = ResourceLoaderDriver(asset)
             guard case .finished(_, Self.length, true) = await driver.requestContentInformation().ending()
@@ -89,7 +89,7 @@ struct CachingResourceLoaderTests {
         "D42: the loader chooses the content type from the allowed types",
         arguments: [["com.apple.m4a-audio", "public.mp3"], ["public.mpeg-4"], []])
     func allowedTypes(allowed: [String]) async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address("song.m4a"), in: cache)
         asset.resourceLoader.allowedContentTypes = allowed
         guard case .finished(let type?, _, _) = await ResourceLoaderDriver(asset).requestContentInformation().ending()
@@ -101,7 +101,7 @@ struct CachingResourceLoaderTests {
 
     @Test("D42: if no allowed type matches the resource, the request fails, and no exception is raised")
     func noAllowedType() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         asset.resourceLoader.allowedContentTypes = ["com.apple.quicktime-movie"]
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
@@ -114,7 +114,7 @@ struct CachingResourceLoaderTests {
     func originWithoutRanges() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         file.hasRanges = false
-        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         guard case .finished(_, 600_000, true) = await driver.requestContentInformation().ending()
@@ -131,7 +131,7 @@ struct CachingResourceLoaderTests {
     func unknownLength() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
-        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         guard case .finished("public.mp3", nil, true) = await driver.requestContentInformation().ending()
@@ -148,7 +148,7 @@ struct CachingResourceLoaderTests {
 
     @Test("For a playlist that is recognized only by its content type, the player is redirected to the origin")
     func playlistByType() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address("stream"), in: cache)
         let error = await failure(of: ResourceLoaderDriver(asset).requestContentInformation())
         // AVFoundation for Linux does not follow redirects, and reports this error.
@@ -161,7 +161,7 @@ struct CachingResourceLoaderTests {
     func unknownLengthRedirects() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
-        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cancellingImmediately)
         let loader = CachingResourceLoader(
             caching: MediaSource(url: address()), in: cache, directLoading: .redirect)
         let asset = AVURLAsset(url: try #require(CachingURLAsset.cachingURL(for: address())))
@@ -175,7 +175,7 @@ struct CachingResourceLoaderTests {
     func unknownLengthUsesServer() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
-        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": file]), cancellingImmediately)
         var events = cache.events().makeAsyncIterator()
         let server = RecordingServer()
         let source = MediaSource(url: address(), headerFields: [.authorization: "secret"])
@@ -238,7 +238,7 @@ struct CachingResourceLoaderTests {
     @Test(
         "D43: a request to the end delivers all bytes from its offset, for any length", arguments: [false, true])
     func toEnd(currentOffsetStartsAtZero: Bool) async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         driver.currentOffsetStartsAtZero = currentOffsetStartsAtZero
@@ -257,7 +257,7 @@ struct CachingResourceLoaderTests {
 
     @Test("D43: bounded requests deliver exactly the requested bytes")
     func bounded() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         _ = await driver.requestContentInformation().ending()
@@ -272,7 +272,7 @@ struct CachingResourceLoaderTests {
 
     @Test("D44: bytes are delivered as they are received, before the response is complete")
     func progressive() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
@@ -355,7 +355,7 @@ struct CachingResourceLoaderTests {
 
     @Test("D45: cancelling a request before the content information is received does not affect other requests")
     func cancelEarly() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 0)
@@ -373,7 +373,7 @@ struct CachingResourceLoaderTests {
 
     @Test("B25: a new request may start before the old one is cancelled, and no byte is fetched twice")
     func newBeforeCancel() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
@@ -396,7 +396,7 @@ struct CachingResourceLoaderTests {
         "Concurrent requests and cancellations deliver correct bytes and do not violate the contract",
         arguments: 1...8)
     func storm(seed: UInt64) async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         var random = SplitMix(seed)
@@ -426,7 +426,7 @@ struct CachingResourceLoaderTests {
 
     @Test("D46: the loader lives as long as its asset; releasing the asset ends all readers, and stored bytes remain")
     func lifetime() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         upstream.hold(from: 300_000)
         var asset: CachingURLAsset? = CachingURLAsset(caching: address(), in: cache)
         let loader = try #require(asset?.resourceLoader)
@@ -463,7 +463,7 @@ struct CachingResourceLoaderTests {
 
     @Test("Suspending ends the readers but not the requests, and resuming delivers the remaining bytes")
     func restAndGoOn() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         let driver = ResourceLoaderDriver(asset)
         upstream.hold(from: 300_000)
@@ -487,7 +487,7 @@ struct CachingResourceLoaderTests {
         "For media that can't be cached, the asset uses the original URL without a loader",
         arguments: ["file:///tmp/a.mp3", "https://host/live.m3u8", "rtsp://host/a"])
     func plain(text: String) async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let url = try #require(URL(string: text))
         let asset = CachingURLAsset(caching: url, in: cache)
         #expect(asset.url == url && asset.originalURL == url)
@@ -497,7 +497,7 @@ struct CachingResourceLoaderTests {
 
     @Test("AVURLAsset.caching returns a caching asset with the URL and cache key, or a regular asset for a file")
     func keeps() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = try #require(AVURLAsset.caching(address(), in: cache) as? CachingURLAsset)
         #expect(asset.originalURL == address() && asset.url.scheme == "spool+https")
         #expect(asset.cacheKey == cache.key(for: address()))
@@ -508,7 +508,7 @@ struct CachingResourceLoaderTests {
 
     @Test("An error status from the origin is reported in NSURLErrorDomain, with the CacheError as its cause")
     func refused() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address("none.mp3"), in: cache)
         let driver = ResourceLoaderDriver(asset)
         let error = await failure(of: driver.requestContentInformation())

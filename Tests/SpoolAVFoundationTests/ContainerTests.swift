@@ -84,7 +84,7 @@ struct ContainerTests {
     func told(declared: String?, override: String?, type: String) async throws {
         let folder = try ScratchFolder()
         let file = MemoryUpstream.File(try await SampleMedia.m4a.bytes(), contentType: declared)
-        let cache = try await folder.cache(MemoryUpstream(["/a": file]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream(["/a": file]), cancellingImmediately)
         let options = override.map { [AVURLAssetOverrideMIMETypeKey: $0] }
         let asset = CachingURLAsset(caching: address("a"), in: cache, options: options)
         guard case .finished(type, _, true)? = await ResourceLoaderDriver(asset).requestContentInformation().ending()
@@ -100,7 +100,7 @@ struct ContainerTests {
     func redirect() async throws {
         let folder = try ScratchFolder()
         let upstream = MemoryUpstream(["/stream": .pattern(400_000, contentType: "application/vnd.apple.mpegurl")])
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address("stream"), in: cache)
         asset.resourceLoader.playerPattern = .hostile
         asset.resourceLoader.allowedContentTypes = ["public.mp3"]

@@ -50,7 +50,7 @@ struct DeliveryPaceTests {
     func completeFilm() async throws {
         let folder = try ScratchFolder()
         let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         for try await _ in cache.media(for: address()).reader() {}
         let clock = ManualClock()
         let loader = CachingResourceLoader(

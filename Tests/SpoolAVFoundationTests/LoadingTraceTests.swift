@@ -85,7 +85,7 @@ struct LoadingTraceTests {
         "E370: a documented sequence of requests delivers correct bytes, from the origin and from the cache",
         arguments: Described.allCases)
     func described(_ sequence: Described) async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let recorded = try await replay(sequence.trace, in: cache)
         #expect(recorded.requests == sequence.trace.requests)
         // The second replay reads stored bytes, in an order that differs from the one in which they were received.
@@ -95,7 +95,7 @@ struct LoadingTraceTests {
 
     @Test("E371: a recorded trace can be encoded as JSON, and its replay records the same requests and outcomes")
     func roundTrip() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let recorded = try await replay(Described.zhgChgLi.trace, in: cache)
         let decoded = try JSONDecoder().decode(LoadingTrace.self, from: Data(recorded.json().utf8))
         #expect(decoded == recorded)
@@ -114,7 +114,7 @@ struct LoadingTraceTests {
 
     @Test("E371: a loader does not record events until its trace is started")
     func offByDefault() async throws {
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         _ = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         #expect(asset.loader?.trace.trace.events == [])
@@ -123,7 +123,7 @@ struct LoadingTraceTests {
 
     @Test("E371: a trace records allowed types, redirects and failures")
     func otherEnds() async throws {
-        let cache = try await folder.cache(MemoryUpstream(["/list.mp3": .pattern(100)]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream(["/list.mp3": .pattern(100)]), cancellingImmediately)
         let asset = CachingURLAsset(caching: address("missing.mp3"), in: cache)
         asset.resourceLoader.allowedContentTypes = ["public.mp3"]
         asset.loader?.trace.start()

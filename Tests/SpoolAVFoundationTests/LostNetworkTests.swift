@@ -13,7 +13,7 @@ struct LostNetworkTests {
 
     private struct Stage {
         let folder: ScratchFolder
-        let line: CutLine
+        let line: InterruptibleUpstream
         let cache: MediaCache
         let clock = ManualClock()
         let loader: CachingResourceLoader
@@ -22,9 +22,9 @@ struct LostNetworkTests {
 
         init() async throws {
             folder = try ScratchFolder()
-            line = CutLine(MemoryUpstream(["/song.mp3": .pattern(LostNetworkTests.length)]))
+            line = InterruptibleUpstream(MemoryUpstream(["/song.mp3": .pattern(LostNetworkTests.length)]))
             cache = try await folder.cache(line) { configuration in
-                cuttingAtOnce(&configuration)
+                cancellingImmediately(&configuration)
                 configuration.readAhead.initialRequestSize = 64 << 10
                 configuration.readAhead.maximumReadAhead = 64 << 10
             }
@@ -79,9 +79,9 @@ struct LostNetworkTests {
     @Test("E77: if the origin was never reached, the request fails immediately")
     func neverReached() async throws {
         let folder = try ScratchFolder()
-        let line = CutLine(MemoryUpstream([:]))
+        let line = InterruptibleUpstream(MemoryUpstream([:]))
         line.isCut = true
-        let cache = try await folder.cache(line, cuttingAtOnce)
+        let cache = try await folder.cache(line, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
         guard case .failed(let error)? = await ResourceLoaderDriver(asset).requestContentInformation().ending()
         else {

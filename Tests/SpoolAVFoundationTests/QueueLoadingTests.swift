@@ -37,7 +37,7 @@ struct QueueLoadingTests {
         arguments: Pattern.allCases)
     func movesOn(pattern: Pattern) async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let items = items("song.mp3", "next.mp3", cache: cache, pattern: pattern)
         let previous = try #require(items[0].cachingAsset)
         // At this offset, the first item is ready to play and waits for more bytes.
@@ -82,7 +82,7 @@ struct QueueLoadingTests {
     @Test("D47: without recoverFromStalls(), a player continues to load the previous item", arguments: Pattern.allCases)
     func withoutCoordinator(pattern: Pattern) async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let items = items("song.mp3", "next.mp3", cache: cache, pattern: pattern)
         upstream.hold(from: 600_000)
         let player = AVQueuePlayer()
@@ -102,7 +102,7 @@ struct QueueLoadingTests {
     @Test("While an item plays, the start of the queue's next item is loaded", arguments: Pattern.allCases)
     func loadsAhead(pattern: Pattern) async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let items = items("next.mp3", "song.mp3", cache: cache, pattern: pattern)
         let player = AVQueuePlayer()
         player.headless = .untimed

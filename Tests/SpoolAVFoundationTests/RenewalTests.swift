@@ -69,7 +69,7 @@ struct RenewalTests {
     @Test("N11: the entire length is reported as available on demand only when every byte is stored")
     func onDemand() async throws {
         let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let media = cache.media(for: address())
         _ = try await media.contentInformation()
         // The first pass stores all blocks except the last one, which is short. The second pass stores the last block.
@@ -95,7 +95,7 @@ struct RenewalTests {
     @Test("E263: a complete resource larger than the first burst is not reported as available on demand")
     func throttled() async throws {
         let length = Int64(4 << 20) + 1
-        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": .pattern(length)]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream(["/song.mp3": .pattern(length)]), cancellingImmediately)
         let media = cache.media(for: address())
         for try await _ in media.reader() {}
         await media.waitUntilIdle()
@@ -110,7 +110,7 @@ struct RenewalTests {
         "E264: the content type of a failed request is empty, or one that the player allows",
         arguments: [nil, "public.mp3"])
     func failedContentType(allowed: String?) async throws {
-        let cache = try await folder.cache(MemoryUpstream([:]), cuttingAtOnce)
+        let cache = try await folder.cache(MemoryUpstream([:]), cancellingImmediately)
         let (watching, asset) = try watched(cache)
         if let allowed { asset.resourceLoader.allowedContentTypes = [allowed] }
         guard case .failed = await ResourceLoaderDriver(asset).requestContentInformation().ending() else {
@@ -125,7 +125,7 @@ struct RenewalTests {
     @Test("N11: a renewal is accepted and served like the request that it renews")
     func renewal() async throws {
         let upstream = MemoryUpstream(["/song.mp3": .pattern(Self.length)])
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let (watching, asset) = try watched(cache, asRenewal: true)
         let driver = ResourceLoaderDriver(asset)
         guard case .finished("public.mp3", Self.length, true) = await driver.requestContentInformation().ending()
@@ -149,7 +149,7 @@ struct RenewalTests {
     func credentials() async throws {
         let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         let cache = try await folder.cache(origin) { configuration in
-            cuttingAtOnce(&configuration)
+            cancellingImmediately(&configuration)
             configuration.readAhead.initialRequestSize = 64 << 10
             configuration.readAhead.maximumRequestSize = 256 << 10
         }
@@ -187,7 +187,7 @@ struct RenewalTests {
     func refused() async throws {
         let origin = GuardedUpstream(["/song.mp3": .pattern(Self.length)])
         origin.accept(99)
-        let cache = try await folder.cache(origin, cuttingAtOnce)
+        let cache = try await folder.cache(origin, cancellingImmediately)
         let source = MediaSource(url: address()) { _ in ResolvedRequest(url: address()) }
         let asset = CachingURLAsset(caching: source, in: cache)
         guard case .failed(let error) = await ResourceLoaderDriver(asset).requestContentInformation().ending()

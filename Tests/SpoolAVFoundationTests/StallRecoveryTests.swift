@@ -45,7 +45,7 @@ struct StallRecoveryTests {
         arguments: Pattern.allCases, [1, 1.5])
     func recovers(pattern: Pattern, rate: Float) async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         upstream.hold(from: 600_000)
         let (play, recovery) = await stalled(cache, pattern, rate: rate)
         #expect(play.player.rate == rate && play.player.timeControlStatus == .waitingToPlayAtSpecifiedRate)
@@ -59,7 +59,7 @@ struct StallRecoveryTests {
 
     @Test("E77: AVPlayer(caching:in:) creates a player that has a cached item and recovers from stalls")
     func cachingPlayer() async throws {
-        let cache = try await folder.cache(try await upstream(), cuttingAtOnce)
+        let cache = try await folder.cache(try await upstream(), cancellingImmediately)
         let player = AVPlayer(caching: address(), in: cache)
         #expect(player.currentItem?.cachingAsset != nil && StallRecovery.existing(of: player) != nil)
         #expect(!player.automaticallyWaitsToMinimizeStalling)
@@ -72,7 +72,7 @@ struct StallRecoveryTests {
         arguments: Pattern.allCases)
     func pausedDuringStall(pattern: Pattern) async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         upstream.hold(from: 600_000)
         let (play, recovery) = await stalled(cache, pattern, rate: 1)
         play.player.pause()
@@ -89,7 +89,7 @@ struct StallRecoveryTests {
     @Test("E77: an item without the cache restores the player's automatic waiting")
     func plainItems() async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         let player = AVPlayer()
         player.headless = .untimed
         player.recoverFromStalls()
@@ -117,7 +117,7 @@ struct StallRecoveryTests {
     func playerGoes() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream) { configuration in
-            cuttingAtOnce(&configuration)
+            cancellingImmediately(&configuration)
             // The whole resource is requested at once, because the last bytes of a smaller request would still be
             // received.
             configuration.readAhead.initialRequestSize = 4 << 20
@@ -155,7 +155,7 @@ struct StallRecoveryTests {
     @Test("D46: releasing a player while its item loads ends the loading", arguments: Pattern.allCases)
     func playerGoesEarly(pattern: Pattern) async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         upstream.hold(from: 1000)
         let remains = Remains()
         func load() async {
@@ -178,7 +178,7 @@ struct StallRecoveryTests {
     @Test("E77: a new item replaces an item that timed out, and resumes at the same time and rate")
     func freshItem() async throws {
         let upstream = try await upstream()
-        let cache = try await folder.cache(upstream, cuttingAtOnce)
+        let cache = try await folder.cache(upstream, cancellingImmediately)
         upstream.hold(from: 600_000)
         let asset = CachingURLAsset(caching: address(), in: cache)
         asset.resourceLoader.playerPattern = .hostile

@@ -186,12 +186,12 @@ extension ItemPlayback {
     /// window.
     private func pauseChanged(_ handle: MPVHandle) {
         guard let isPaused = handle.flag("pause") else { return }
-        let isTheirs = state.withLock { state in
+        let isByUser = state.withLock { state in
             guard state.isLoaded, state.unansweredSets == 0, state.isPlaying == isPaused else { return false }
             state.isPlaying = !isPaused
             return true
         }
-        if isTheirs { send.yield(.pausedInWindow(isPaused)) }
+        if isByUser { send.yield(.pausedInWindow(isPaused)) }
     }
 
     /// Returns whether the bytes end before the end of the media. This is the case if fewer bytes than the stated

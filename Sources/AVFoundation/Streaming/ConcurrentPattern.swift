@@ -43,7 +43,7 @@ struct ConcurrentPattern: RequestPattern {
     private var hasRequestedNearby = false
     private var wantsPrebuffer = false
     /// Whether the player waits forever, because the delegate has delivered the two bytes of the probe.
-    private var isChoked = false
+    private var isStalledAfterProbe = false
     private var isReaderWaiting = false
     private var isReadInterrupted = false
     private var hasSoughtSinceExpected = true
@@ -66,7 +66,7 @@ struct ConcurrentPattern: RequestPattern {
 
     mutating func opening() -> ReadResult {
         if !isOpen || hasFailed { return .failed }
-        if contentInformation != nil, !isChoked { return .bytes(Data()) }
+        if contentInformation != nil, !isStalledAfterProbe { return .bytes(Data()) }
         isReaderWaiting = true
         return .wait
     }
@@ -104,7 +104,7 @@ struct ConcurrentPattern: RequestPattern {
     mutating func read(limit: Int) -> (ReadResult, [Action]) {
         isReaderWaiting = false
         defer { isReadInterrupted = false }
-        if !isChoked, let index = stretches.lastIndex(where: { $0.buffer.contains(position) }),
+        if !isStalledAfterProbe, let index = stretches.lastIndex(where: { $0.buffer.contains(position) }),
             let data = stretches[index].buffer.bytes(at: position, limit: limit)
         {
             position += Int64(data.count)
@@ -123,7 +123,7 @@ struct ConcurrentPattern: RequestPattern {
 
     mutating func received(_ data: Data, token: Int) -> [Action] {
         if informationTokens.contains(token) {
-            if policy.hangsAfterProbe { isChoked = true }
+            if policy.hangsAfterProbe { isStalledAfterProbe = true }
             return []
         }
         guard let index = stretches.firstIndex(where: { $0.token == token && $0.isOpen }) else { return [] }

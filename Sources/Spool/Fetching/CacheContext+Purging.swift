@@ -10,8 +10,8 @@ extension CacheContext {
     }
 
     private func preloadKeys(for record: StoredResourceRecord) -> Set<CacheKey> {
-        let wholes = record.description.flatMap { StoredFreshness(encoded: $0.fields) }?.variantOf ?? []
-        return Set([record.key] + [record.presentation].compactMap { $0 } + wholes.map { CacheKey(hash: $0) })
+        let baseKeys = record.description.flatMap { StoredFreshness(encoded: $0.fields) }?.variantOf ?? []
+        return Set([record.key] + [record.presentation].compactMap { $0 } + baseKeys.map { CacheKey(hash: $0) })
     }
 
     /// Removes the resources of a selection; see ``MediaCache/purge(_:preparing:)``.

@@ -91,7 +91,7 @@ extension OriginResponse {
             let long = LongBody(rest, cookies, source)
             result.long = long
             Task(executorPreference: executor.executor(for: .storing)) {
-                try? await clock.networkSleep(LongBody.patience)  // Cancelling would only release the body sooner.
+                try? await clock.networkSleep(LongBody.timeout)  // Cancelling would only release the body sooner.
                 long.release()
             }
         }
@@ -100,11 +100,11 @@ extension OriginResponse {
 }
 
 /// The body of an error response, if the body is too long for ``OriginResponse``. One client may take it within
-/// ``patience``. After that, it is released, which closes the request.
+/// ``timeout``. After that, it is released, which closes the request.
 private final class LongBody: Sendable {
     /// The time within which a client may take the body. It is short, because the client is already waiting for the
     /// error.
-    static let patience = Duration.seconds(1)
+    static let timeout = Duration.seconds(1)
 
     private let body: Mutex<UpstreamBody?>
     private let cookies: HTTPFields

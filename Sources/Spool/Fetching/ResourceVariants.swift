@@ -94,11 +94,11 @@ struct ResourceVariants {
         // Two variants of a resource that start at the same time must not be mistaken for each other.
         return try await context.variants.runUnlessCancelled(resource.key) {
             var (key, isKept, description) = (key, isKept, description)
-            var wholes: [CacheKey] = []
+            var baseKeys: [CacheKey] = []
             do {
                 let variant = try await variant(for: credentials, requestedWith: fields)
                 key = variant.key
-                wholes = variant.of
+                baseKeys = variant.of
                 if !variant.of.isEmpty, var freshness = StoredFreshness(encoded: description.fields) {
                     freshness.variantOf = variant.of.map(\.hash)
                     description.fields = freshness.encoded
@@ -132,7 +132,7 @@ struct ResourceVariants {
             {
                 isKept = false
             }
-            return try begin(key, description, of: wholes, isKept: isKept && resource.separate == nil, in: store)
+            return try begin(key, description, of: baseKeys, isKept: isKept && resource.separate == nil, in: store)
         }
     }
 
@@ -152,10 +152,10 @@ struct ResourceVariants {
     }
 
     private func begin(
-        _ key: CacheKey, _ description: GenerationDescription, of wholes: [CacheKey], isKept: Bool, in store: Store
+        _ key: CacheKey, _ description: GenerationDescription, of baseKeys: [CacheKey], isKept: Bool, in store: Store
     ) throws -> Lease {
         try store.begin(
             key, url: resource.redactedURL, description: description, in: resource.usage.presentation,
-            variantOf: wholes, isKept: isKept, user: resource)
+            variantOf: baseKeys, isKept: isKept, user: resource)
     }
 }

@@ -43,7 +43,7 @@ struct ExportCommand: AsyncParsableCommand {
         let bytes = ByteCount(bytes: report.bytes).text
         if file != "-" {
             try Output.line("\(bytes) written to \(file)")
-        } else if Output.isWatched {
+        } else if Output.isErrorTerminal {
             Output.remark("\(bytes) of \(report.url) written")
         }
     }

@@ -137,7 +137,7 @@ struct GetCommand: AsyncParsableCommand {
         }
         let report = FetchReport(outcome, of: source, counts: counts, kept: kept)
         if options.json { return try Output.json(report) }
-        if output != "-" { try Output.line(report.text) } else if Output.isWatched { Output.remark(report.text) }
+        if output != "-" { try Output.line(report.text) } else if Output.isErrorTerminal { Output.remark(report.text) }
     }
 
     private func stored() async throws -> StoredResource? {

@@ -102,7 +102,8 @@ struct ServeCommand: AsyncParsableCommand {
             try await RunningServer.announce(server, in: cache)
             try Output.line("listening on \(server.listeningAddress)")
             // Output to a file or a pipe may be stored, and the URL contains the token.
-            if Output.isShown, let page = server.pageAddress, let token = configuration.operatorSettings?.token {
+            if Output.isOutputTerminal, let page = server.pageAddress, let token = configuration.operatorSettings?.token
+            {
                 try Output.line("page: \(page)#token=\(token.text)")
             }
             Interruption.allow(seconds: 15)

@@ -9,16 +9,16 @@ import Synchronization
 /// terminal; see ``Swift/StringProtocol/shown``.
 enum Output {
     /// Whether standard error is a terminal.
-    static var isWatched: Bool { captured == nil && isatty(STDERR_FILENO) == 1 }
+    static var isErrorTerminal: Bool { captured == nil && isatty(STDERR_FILENO) == 1 }
 
     /// Whether standard output is a terminal.
-    static var isShown: Bool { captured == nil && isatty(STDOUT_FILENO) == 1 }
+    static var isOutputTerminal: Bool { captured == nil && isatty(STDOUT_FILENO) == 1 }
 
     /// The receiver of the output while a command runs for another process. It replaces standard output and error.
     @TaskLocal static var captured: CapturedOutput?
 
     /// Whether a line on standard error can be redrawn, which is not possible on a dumb terminal.
-    static var canDraw: Bool { isWatched && canDraw(terminal: ProcessInfo.processInfo.environment["TERM"]) }
+    static var canDraw: Bool { isErrorTerminal && canDraw(terminal: ProcessInfo.processInfo.environment["TERM"]) }
 
     /// Returns whether the terminal type in `TERM` supports the control sequences of ``draw(_:)``.
     static func canDraw(terminal: String?) -> Bool { !["", "dumb"].contains(terminal ?? "") }

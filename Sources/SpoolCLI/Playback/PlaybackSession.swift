@@ -38,7 +38,7 @@ import SpoolAVFoundation
     }
 
     /// The time without progress after which a headless playback fails.
-    private static let patience: Duration = .seconds(60)
+    private static let timeout: Duration = .seconds(60)
 
     /// The name of the media in messages.
     private let name: String
@@ -197,7 +197,7 @@ import SpoolAVFoundation
 
     private func checkProgress() throws -> Outcome? {
         if time != lastProgress.time { lastProgress = (time, .now) }
-        guard isHeadless, ContinuousClock.now - lastProgress.at > Self.patience else { return nil }
+        guard isHeadless, ContinuousClock.now - lastProgress.at > Self.timeout else { return nil }
         throw CommandFailure(
             .playbackStalled, "playback stopped at \(ProgressLine.clock(time)): no progress for one minute")
     }

@@ -7,10 +7,10 @@ import Synchronization
 enum Interruption {
     /// The time limit for the end of the command, in seconds. If it is exceeded, another process is probably blocking
     /// the command, such as the reader of a pipe.
-    private static let patience = Mutex(5.0)
+    private static let gracePeriod = Mutex(5.0)
 
     /// Sets the time limit, for commands that must finish work for clients.
-    static func allow(seconds: Double) { patience.withLock { $0 = seconds } }
+    static func allow(seconds: Double) { gracePeriod.withLock { $0 = seconds } }
 
     /// Runs `body`, and cancels its task on `SIGINT`, `SIGTERM` and `SIGHUP`.
     ///
@@ -29,7 +29,7 @@ enum Interruption {
                     return previous == nil
                 }
                 guard isFirst else { _exit(code(for: number)) }
-                DispatchQueue.global().asyncAfter(deadline: .now() + patience.withLock { $0 }) {
+                DispatchQueue.global().asyncAfter(deadline: .now() + gracePeriod.withLock { $0 }) {
                     _exit(code(for: number))
                 }
                 task.cancel()

@@ -9,14 +9,14 @@ import Synchronization
 struct OriginRules: Sendable {
     private let patterns: [HostPattern]
     /// The patterns that the operator has set on the live page, or `nil` if the operator can't change them.
-    private let changed: ChangedHosts?
+    private let changed: HostOverrides?
     /// The unique name of this server in `Via` and `CDN-Loop`.
     private let mark: String
     private let serverPorts: ServerPorts
 
-    init(allowedHosts: [String], changedHosts: ChangedHosts? = nil, mark: String, serverPorts: ServerPorts) {
+    init(allowedHosts: [String], hostOverrides: HostOverrides? = nil, mark: String, serverPorts: ServerPorts) {
         patterns = allowedHosts.compactMap { HostPattern($0) }
-        changed = changedHosts
+        changed = hostOverrides
         self.mark = mark
         self.serverPorts = serverPorts
     }
@@ -101,7 +101,7 @@ struct HostPattern: Sendable, Hashable {
 
 /// The allowed origins that the operator has set on the live page. They replace the configured ones until the server
 /// stops.
-final class ChangedHosts: Sendable {
+final class HostOverrides: Sendable {
     private let state = Mutex<(hosts: [String], patterns: [HostPattern])?>(nil)
 
     /// The patterns as text, or `nil` if they were not changed.

@@ -76,7 +76,7 @@ extension ProxyConfiguration {
         let isForThisMachine = isForThisMachine
         let configured = allowedHosts.compactMap { HostPattern($0) }
         // The operator can change the patterns while the server runs.
-        let patterns = { @Sendable [changedHosts] in changedHosts.patterns ?? configured }
+        let patterns = { @Sendable [hostOverrides] in hostOverrides.patterns ?? configured }
         upstream.allowsAddress = { [serverPorts] address, port in
             if serverPorts.contains(port, at: address) { return false }
             return isForThisMachine || !address.isSpecial || !patterns().isEmpty

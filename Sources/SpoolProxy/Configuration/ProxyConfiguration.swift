@@ -95,7 +95,7 @@ public struct ProxyConfiguration: Sendable {
     /// The ports of the server, which are known once it is listening.
     let serverPorts = ServerPorts()
     /// The allowed origins that were changed on the live page.
-    let changedHosts = ChangedHosts()
+    let hostOverrides = HostOverrides()
     /// The logger of the server.
     public var logger = Logger(label: "spool.proxy")
 

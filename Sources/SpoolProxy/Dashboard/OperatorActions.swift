@@ -115,7 +115,7 @@ struct OperatorActions: Sendable {
     let operatorSettings: OperatorSettings?
     let origins: OriginRules
     /// The allowed origins that were changed on the page.
-    let hosts: ChangedHosts
+    let hosts: HostOverrides
     /// The server's own origin, and the header fields for it, in reverse mode.
     let origin: OriginURL?
     let originFields: HTTPFields

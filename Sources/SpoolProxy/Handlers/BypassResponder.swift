@@ -16,7 +16,7 @@ struct BypassResponder: Sendable {
     let configuration: ProxyConfiguration
     let clock: any Clock<Duration>
     /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
-    let patience: OriginRetryWaiter?
+    let retryWaiter: OriginRetryWaiter?
 
     /// The minimum time limit for the origin's response to a safe request.
     private static let time = Duration.seconds(30)
@@ -46,7 +46,7 @@ struct BypassResponder: Sendable {
     func pass(
         _ request: RequestHead, _ call: OutgoingRequest, body: RequestBodyStream.Body?, hold: Duration? = nil
     ) async throws -> UpstreamResponse {
-        guard request.method.isSafe, body == nil, patience == nil else {
+        guard request.method.isSafe, body == nil, retryWaiter == nil else {
             return try await forward(request, call, body: body)
         }
         let limit = max(configuration.limits.responseTimeout, Self.time, hold ?? .zero)
@@ -92,23 +92,23 @@ struct BypassResponder: Sendable {
         asked.followsRedirects = !call.isReverse
         asked.cookies = call.isReverse ? nil : call.presentation?.source.cookies ?? call.cookies
         if let body { asked.body = UpstreamBody(body.map { Data($0.readableBytesView) }) }
-        return try await open(asked, body == nil ? patience : nil)
+        return try await open(asked, body == nil ? retryWaiter : nil)
     }
 
-    private func open(_ request: UpstreamRequest, _ patience: OriginRetryWaiter?) async throws -> UpstreamResponse {
+    private func open(_ request: UpstreamRequest, _ retryWaiter: OriginRetryWaiter?) async throws -> UpstreamResponse {
         var count = OriginRetryWaiter.Count()
         while true {
             do {
                 let response = try await cache.relay(request)
                 let isRefusal = StatusRules.isTemporaryFailure(response.head.status.code)
                 cache.note(isRefusal ? .refusing : nil, at: request.url)
-                guard isRefusal, try await patience?.waits(after: response.head, &count) == true else {
+                guard isRefusal, try await retryWaiter?.waits(after: response.head, &count) == true else {
                     return response
                 }
             } catch let error as UpstreamError {
                 if error.isTransient { cache.note(.unreachable, at: request.url) }
                 let failure = CacheError(.originUnavailable, error.message, underlying: error)
-                if try await patience?.waits(after: failure, &count) == true { continue }
+                if try await retryWaiter?.waits(after: failure, &count) == true { continue }
                 // An origin that closes the connection has responded in time, but not correctly.
                 let isLate = error.isTransient && error.code != .connectionLost
                 throw RequestFailure(

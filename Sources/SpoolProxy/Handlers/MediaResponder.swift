@@ -14,7 +14,7 @@ struct MediaResponder: Sendable {
     let date: DateText
     let clock: any Clock<Duration>
     /// The object that waits for unavailable origins, or `nil` if requests fail instead.
-    let patience: OriginRetryWaiter?
+    let retryWaiter: OriginRetryWaiter?
     let passing: BypassResponder
     let manifests: ManifestResponder
     let sources: SourceRegistry
@@ -197,8 +197,8 @@ struct MediaResponder: Sendable {
     ) async throws -> MediaOpener.Opened {
         // A preload waits while players are waiting for bytes.
         let hold = opener.priority == .preload ? Self.preloadTimeout : hold
-        if hold == nil, let patience {
-            return try await retryingWhileUnavailable(patience) { try await opener.open(range, of: known) }
+        if hold == nil, let retryWaiter {
+            return try await retryingWhileUnavailable(retryWaiter) { try await opener.open(range, of: known) }
         }
         // A player that has requested a held response waits for it.
         let limit =
@@ -263,8 +263,8 @@ struct MediaResponder: Sendable {
         let (media, head) = (opened.media, opened.head)
         guard manifests.mayBeManifest(head.response, of: media, at: call.url) else { return nil }
         let call = try addingCookiePrefix(call)
-        if hold == nil, priority != .preload, let patience {
-            return try await retryingWhileUnavailable(patience) {
+        if hold == nil, priority != .preload, let retryWaiter {
+            return try await retryingWhileUnavailable(retryWaiter) {
                 try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)
             }
         }
@@ -280,14 +280,14 @@ struct MediaResponder: Sendable {
 
     /// Repeats an operation while the origin is unavailable.
     private func retryingWhileUnavailable<Value: Sendable>(
-        _ patience: OriginRetryWaiter, _ operation: () async throws -> Value
+        _ retryWaiter: OriginRetryWaiter, _ operation: () async throws -> Value
     ) async throws -> Value {
         var count = OriginRetryWaiter.Count()
         while true {
             do {
                 return try await operation()
             } catch let error as CacheError {
-                try await patience.wait(after: error, &count)
+                try await retryWaiter.wait(after: error, &count)
             }
         }
     }

@@ -24,7 +24,7 @@ final class OfflineVariants: Sendable {
     /// The time for which a result is used, in seconds.
     private static let memory: Int64 = 15
     /// The maximum time to wait for an origin.
-    private static let patience = Duration.seconds(1)
+    private static let retryWaiter = Duration.seconds(1)
 
     init(cache: MediaCache, clock: any Clock<Duration>, limits: LookupBudget.Limits = LookupBudget.Limits()) {
         self.cache = cache
@@ -225,7 +225,7 @@ final class OfflineVariants: Sendable {
             return isReached
         }
         // This fails only if the client has closed the connection, and then the result is not needed.
-        switch try? await TimeLimit.run(within: Self.patience, on: clock, check) {
+        switch try? await TimeLimit.run(within: Self.retryWaiter, on: clock, check) {
         case .value(let isReached): return isReached
         case .late(let check):
             note(false, for: name, at: second)

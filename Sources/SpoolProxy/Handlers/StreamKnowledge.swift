@@ -20,11 +20,11 @@ final class StreamKnowledge: Sendable {
         /// The origins whose manifests refer to an origin, directly or through other manifests.
         var roots = BoundedTable<String, Set<String>>(count: StreamKnowledge.limit)
         /// The number of other origins to which the manifests of an origin refer.
-        var namedCounts = BoundedTable<String, Int>(count: StreamKnowledge.limit)
+        var referencedOriginCounts = BoundedTable<String, Int>(count: StreamKnowledge.limit)
         /// The origins whose manifests name more origins than are recorded, and the origins whose manifests refer to
         /// these origins.
-        var moreNamers: Set<String> = []
-        /// Whether ``moreNamers`` is incomplete because there are too many such origins.
+        var originsOverLimit: Set<String> = []
+        /// Whether ``originsOverLimit`` is incomplete because there are too many such origins.
         var hasMoreNamers = false
         /// The origin to which credentials were sent first, by the hash of the credentials.
         var credentials = BoundedTable<Int, String>(count: StreamKnowledge.limit)
@@ -117,7 +117,7 @@ final class StreamKnowledge: Sendable {
                 return true
             }
             if first == origin { return true }
-            guard !facts.hasMoreNamers, !facts.moreNamers.contains(first), !facts.roots.hasForgotten else {
+            guard !facts.hasMoreNamers, !facts.originsOverLimit.contains(first), !facts.roots.hasForgotten else {
                 return false
             }
             return !roots.contains(first) && roots.count < Self.rootLimit
@@ -132,8 +132,8 @@ final class StreamKnowledge: Sendable {
         let (origin, namer) = (url.origin, manifest.origin)
         facts.withLock { facts in
             if facts.roots[origin]?.contains(namer) != true {
-                let count = (facts.namedCounts[namer] ?? 0) + 1
-                facts.namedCounts.note(count, for: namer, bytes: namer.utf8.count)
+                let count = (facts.referencedOriginCounts[namer] ?? 0) + 1
+                facts.referencedOriginCounts.note(count, for: namer, bytes: namer.utf8.count)
                 guard count <= Self.namedLimit else { return Self.recordMoreOrigins(namedBy: namer, in: &facts) }
             }
             var roots = (facts.roots[origin] ?? []).union(facts.roots[namer] ?? [])
@@ -151,11 +151,11 @@ final class StreamKnowledge: Sendable {
     }
 
     private static func recordMoreOrigins(namedBy namer: String, in facts: inout Facts) {
-        facts.moreNamers.insert(namer)
-        facts.moreNamers.formUnion(facts.roots[namer] ?? [])
-        guard facts.moreNamers.count > limit else { return }
+        facts.originsOverLimit.insert(namer)
+        facts.originsOverLimit.formUnion(facts.roots[namer] ?? [])
+        guard facts.originsOverLimit.count > limit else { return }
         facts.hasMoreNamers = true
-        facts.moreNamers = []
+        facts.originsOverLimit = []
     }
 
     /// Records the kind of a version, or `nil` if it is not a manifest.

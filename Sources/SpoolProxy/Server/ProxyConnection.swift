@@ -241,7 +241,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setStallDeadline()
         service.exchanges.started()
         let task = Task(executorPreference: service.executor) {
-            let sender = ResponseSender(channel: channel, progress: progress, patience: service.patience)
+            let sender = ResponseSender(channel: channel, progress: progress, retryWaiter: service.retryWaiter)
             let served = await service.serve(
                 head, body: body, client: asking, rejection: rejection, over: sender)
             channel.eventLoop.execute {

@@ -21,7 +21,7 @@ final class ProxyService: Sendable {
     /// The running responses of all addresses of the server.
     let exchanges: RunningExchanges
     /// The object that waits for unavailable origins, or `nil` if requests fail instead.
-    let patience: OriginRetryWaiter?
+    let retryWaiter: OriginRetryWaiter?
     private let stopping = Atomic<Bool>(false)
     /// The times at which malformed PROXY protocol headers were logged last, by address.
     private let malformedHeaders = Mutex(BoundedTable<String, Int64>(count: 256))
@@ -29,7 +29,7 @@ final class ProxyService: Sendable {
     init(
         configuration: ProxyConfiguration, date: DateText, executor: (any TaskExecutor)?,
         trustedProxies: TrustedProxies, responder: Responder, log: AccessLog?, metrics: ProxyMetrics,
-        exchanges: RunningExchanges, patience: OriginRetryWaiter?
+        exchanges: RunningExchanges, retryWaiter: OriginRetryWaiter?
     ) {
         self.configuration = configuration
         self.date = date
@@ -39,7 +39,7 @@ final class ProxyService: Sendable {
         self.log = log
         self.metrics = metrics
         self.exchanges = exchanges
-        self.patience = patience
+        self.retryWaiter = retryWaiter
     }
 
     /// Whether connections close after the response that they are sending.

@@ -12,7 +12,7 @@ struct ResponseSender: Sendable {
     let channel: any Channel
     let progress: SendProgress
     /// The object that waits if the origin stops sending a body, or `nil` if the response is ended instead.
-    var patience: OriginRetryWaiter?
+    var retryWaiter: OriginRetryWaiter?
 
     /// Sends the head and the body.
     func send(_ response: Response, _ head: ResponseHead, _ framing: Response.Framing) async -> SendOutcome {
@@ -73,7 +73,7 @@ struct ResponseSender: Sendable {
     ) async throws {
         defer { reader.cancel() }
         var left = count ?? .max
-        var waiting = try await Waiting(patience, reader)
+        var waiting = try await Waiting(retryWaiter, reader)
         while left > 0, let chunk = try await waiting.next(of: reader, upTo: size) {
             guard chunk.count <= left else {
                 throw BodyLengthMismatch(description: "the body is longer than its Content-Length")
@@ -88,15 +88,15 @@ struct ResponseSender: Sendable {
 
     /// An iterator over the chunks of a reader, which waits if its origin is unavailable.
     private struct Waiting {
-        private let patience: OriginRetryWaiter?
+        private let retryWaiter: OriginRetryWaiter?
         private let version: GenerationIdentifier?
         private var count = OriginRetryWaiter.Count()
         private var position: Int64?
         private var needsCheck = false
 
-        init(_ patience: OriginRetryWaiter?, _ reader: MediaReader) async throws {
-            self.patience = patience
-            guard patience != nil else {
+        init(_ retryWaiter: OriginRetryWaiter?, _ reader: MediaReader) async throws {
+            self.retryWaiter = retryWaiter
+            guard retryWaiter != nil else {
                 version = nil
                 return
             }
@@ -115,8 +115,8 @@ struct ResponseSender: Sendable {
                     if let chunk { (position, count) = (chunk.offset + Int64(chunk.count), OriginRetryWaiter.Count()) }
                     return chunk
                 } catch let error as CacheError {
-                    guard let patience, let position else { throw error }
-                    try await patience.wait(after: error, &count)
+                    guard let retryWaiter, let position else { throw error }
+                    try await retryWaiter.wait(after: error, &count)
                     reader.seek(to: position)
                     needsCheck = true
                 }

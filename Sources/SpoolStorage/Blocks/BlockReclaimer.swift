@@ -30,7 +30,7 @@ struct BlockReclaimer: Sendable {
     /// - Parameter filling: The blocks that transfers are filling. These blocks stay.
     mutating func evict(_ range: Range<Int64>, keeping filling: some Collection<Int64>) -> Evicted {
         var evicted = Evicted()
-        if blocks.holdsUnfreedBytes, !freeAgain(), let failure {
+        if blocks.holdsUnfreedBytes, !retryFreeing(), let failure {
             evicted.failure = failure
             return evicted
         }
@@ -48,7 +48,7 @@ struct BlockReclaimer: Sendable {
             evicted.failure = error
             return evicted
         }
-        defer { clearMark(of: open) }
+        defer { releaseLock(of: open) }
         var freed = ByteRangeSet()
         // The last blocks are freed first, so that the file can be shortened if possible.
         for run in blocks.withMap({ $0.evictable(range, keeping: Array(filling)) }).reversed() {
@@ -102,7 +102,7 @@ struct BlockReclaimer: Sendable {
     /// Retries freeing the space of evicted blocks and of refused bytes.
     ///
     /// - Returns: Whether the space was freed and its claims were returned.
-    private mutating func freeAgain() -> Bool {
+    private mutating func retryFreeing() -> Bool {
         hasNewRefusal = false
         do {
             guard try freeUnclaimed() else { return false }
@@ -116,7 +116,7 @@ struct BlockReclaimer: Sendable {
 
     /// Retries freeing the space of newly refused bytes. The method is called after the disk has accepted other bytes.
     mutating func freeRefusedAgain() {
-        if hasNewRefusal { _ = freeAgain() }
+        if hasNewRefusal { _ = retryFreeing() }
     }
 
     /// Frees the space of bytes that were not stored, but that the disk may have written in part.
@@ -125,7 +125,7 @@ struct BlockReclaimer: Sendable {
     mutating func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
         do throws(CacheError) {
             if try open.file.lock(.exclusive) {
-                defer { clearMark(of: open) }
+                defer { releaseLock(of: open) }
                 try open.file.punchHole(range)
                 return 0
             }
@@ -162,13 +162,13 @@ struct BlockReclaimer: Sendable {
     /// - Throws: ``CacheError`` if the disk can't free the space.
     func freeUnclaimed() throws -> Bool {
         guard let open = try blocks.file.opened(), try open.file.lock(.exclusive) else { return false }
-        defer { clearMark(of: open) }
+        defer { releaseLock(of: open) }
         let size = try open.file.size()
         for run in blocks.withMap({ $0.emptyBlocks(below: size) }) { try open.file.punchHole(run) }
         return true
     }
 
-    private func clearMark(of open: OpenFile) {
+    private func releaseLock(of open: OpenFile) {
         _ = try? open.file.lock(.none)  // A failure does not matter: closing the descriptor removes the mark.
     }
 }

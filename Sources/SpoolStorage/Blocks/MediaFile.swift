@@ -235,7 +235,7 @@ final class MediaFile: Sendable {
 
     /// Marks the file, if it is open, as read by a client of a cache that is being closed. Without the mark, another
     /// cache that opens the directory may free the bytes, so the file is closed if it can't be marked.
-    func markAsRead() {
+    func markAsInUse() {
         guard let open = file.openNow else { return }
         let isMarked = (try? open.file.lock(.shared)) == true  // After a failure, the file is closed.
         if !isMarked { file.close() }

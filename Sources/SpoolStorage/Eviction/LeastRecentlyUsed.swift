@@ -7,7 +7,7 @@ package struct LeastRecentlyUsed: EvictionStrategy {
 
     package mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes) {
         entries.setBytes(bytes.total, resource)
-        if !entries.canGo(resource) {
+        if !entries.isEvictable(resource) {
             queue.remove(resource)
         } else if queue.queue(of: resource) == nil {
             queue.append(resource, to: 0)
@@ -20,7 +20,7 @@ package struct LeastRecentlyUsed: EvictionStrategy {
 
     package mutating func setHeld(_ isHeld: Bool, _ resource: Int) {
         guard entries.setHeld(isHeld, resource) else { return }
-        if entries.canGo(resource) { queue.append(resource, to: 0) } else { queue.remove(resource) }
+        if entries.isEvictable(resource) { queue.append(resource, to: 0) } else { queue.remove(resource) }
     }
 
     package mutating func markConsumed(_ resource: Int) {}
@@ -45,7 +45,7 @@ package struct LargestFirst: EvictionStrategy {
 
     package mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes) {
         entries.setBytes(bytes.total, resource)
-        if !entries.canGo(resource) {
+        if !entries.isEvictable(resource) {
             remove(resource)
         } else if queue.queue(of: resource) == nil {
             queue.append(resource, to: 0)
@@ -60,7 +60,7 @@ package struct LargestFirst: EvictionStrategy {
 
     package mutating func setHeld(_ isHeld: Bool, _ resource: Int) {
         guard entries.setHeld(isHeld, resource) else { return }
-        if entries.canGo(resource) { queue.append(resource, to: 0) } else { remove(resource) }
+        if entries.isEvictable(resource) { queue.append(resource, to: 0) } else { remove(resource) }
     }
 
     package mutating func markConsumed(_ resource: Int) {}
@@ -90,7 +90,7 @@ struct EvictionEntries: Sendable {
     func bytes(_ resource: Int) -> Int64 { resource < entries.count ? entries[resource].bytes : 0 }
 
     /// Returns whether the resource has bytes, and is not held.
-    func canGo(_ resource: Int) -> Bool {
+    func isEvictable(_ resource: Int) -> Bool {
         resource < entries.count && entries[resource].bytes > 0 && !entries[resource].isHeld
     }
 

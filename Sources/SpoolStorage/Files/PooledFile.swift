@@ -38,7 +38,7 @@ final class FilePool: Sendable {
     /// Counts one more descriptor, and closes others if too many are open.
     ///
     /// - Returns: `false` if the pool is closed.
-    func makePlace() -> Bool {
+    func reserveDescriptor() -> Bool {
         // The files are closed after the lock is released, because closing may block.
         let (isAllowed, closing) = state.withLock { state -> (Bool, [OpenFile]) in
             guard !state.isClosed else { return (false, []) }
@@ -197,7 +197,7 @@ final class PooledFile: Sendable {
     ///
     /// - Returns: `false` if a file is already open, or if the pool is closed.
     func adopt(_ file: any StoredFile) -> Bool {
-        guard pool?.makePlace() ?? true else { return false }
+        guard pool?.reserveDescriptor() ?? true else { return false }
         return adopt(OpenFile(file, pool: pool)).isAdopted
     }
 
@@ -215,7 +215,7 @@ final class PooledFile: Sendable {
     private func keepIfFound(
         _ open: () throws(CacheError) -> (any StoredFile)?
     ) throws(CacheError) -> OpenFile? {
-        guard pool?.makePlace() ?? true else { throw CacheError(.closed, "the cache has been closed") }
+        guard pool?.reserveDescriptor() ?? true else { throw CacheError(.closed, "the cache has been closed") }
         do {
             if let file = try withRelief(open) { return adopt(OpenFile(file, pool: pool)).open }
         } catch {
@@ -227,7 +227,7 @@ final class PooledFile: Sendable {
     }
 
     private func keep(_ make: () throws(CacheError) -> any StoredFile) throws(CacheError) -> OpenFile {
-        guard pool?.makePlace() ?? true else { throw CacheError(.closed, "the cache has been closed") }
+        guard pool?.reserveDescriptor() ?? true else { throw CacheError(.closed, "the cache has been closed") }
         do {
             return adopt(OpenFile(try withRelief(make), pool: pool)).open
         } catch {

@@ -10,7 +10,7 @@ struct Evictor: Sendable {
     /// The state of a store's eviction.
     final class State: Sendable {
         /// See ``Store/Configuration/spaceTimeout``.
-        let patience: Duration
+        let timeout: Duration
         /// The resources that may be evicted, in the order of the policy.
         let queue: EvictionQueue
         /// The maximum number of stored bytes.
@@ -30,8 +30,8 @@ struct Evictor: Sendable {
         fileprivate let aging = RepeatedWork()
         fileprivate let watching = RepeatedWork()
 
-        init(patience: Duration, queue: EvictionQueue, limit: SpaceLimit, ages: AgeLimit) {
-            self.patience = patience
+        init(timeout: Duration, queue: EvictionQueue, limit: SpaceLimit, ages: AgeLimit) {
+            self.timeout = timeout
             self.queue = queue
             self.limit = limit
             self.ages = ages
@@ -135,7 +135,7 @@ struct Evictor: Sendable {
         }
         let timer = Task(executorPreference: store.executor.executor(for: .playback)) { [state, clock = store.clock] in
             // The sleep is cancelled when the eviction ends.
-            while (try? await clock.sleep(state.patience)) != nil {
+            while (try? await clock.sleep(state.timeout)) != nil {
                 guard space.isCancelled || isUrgent() else { continue }
                 state.isSlow.store(true, ordering: .relaxed)
                 return space.end(isLate: true)

@@ -148,7 +148,7 @@ extension Store {
         do { try writer.writeChanges() } catch { failure = error }
         for life in table.withLock({ $0.lives.values.sorted { $0.sequence < $1.sequence } }) {
             guard let disk = life.generation.disk else { continue }
-            if life.leases > 0 { disk.markAsRead() } else { disk.file.close() }
+            if life.leases > 0 { disk.markAsInUse() } else { disk.file.close() }
             // A file without a record would otherwise never be found.
             if !life.isRecorded, directory.access.isWritable,
                 let error = directory.removeMedia(life.generation.identifier)

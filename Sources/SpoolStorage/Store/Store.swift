@@ -115,7 +115,7 @@ package final class Store: Sendable {
         let rounds = CatalogRounds()
         writing = CatalogWriter.State(flusher: Flusher(executor: executor, clock: clock), rounds: rounds)
         eviction = Evictor.State(
-            patience: configuration.spaceTimeout,
+            timeout: configuration.spaceTimeout,
             queue: EvictionQueue(
                 policy: configuration.eviction, quotas: configuration.quotas, catalog: directory.catalog,
                 rounds: rounds, clock: clock),

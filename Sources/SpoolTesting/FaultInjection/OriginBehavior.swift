@@ -152,7 +152,7 @@ extension OriginBehavior {
             let body = response.body
             response.body = body.lowerBound..<max(body.lowerBound, body.upperBound + bytes)
         case .noLength(let framing): response.framing = framing == .chunked ? .chunked : .close
-        case .contentLength(let bytes): response.promisedLength = bytes
+        case .contentLength(let bytes): response.statedLength = bytes
         case .field(let name, let value): response.setField(name, value)
         case .truncate(let after): response.incident = .init(kind: .cut, after: after)
         case .reset(let after): response.incident = .init(kind: .reset, after: after)

@@ -79,7 +79,7 @@ import Testing
                 if request.method == "HEAD", status != 200 { resource.refusal = OriginRefusal(status) }
             },
             revise: { [status] response in
-                if status == 200, response.body.isEmpty { response.promisedLength = 17 }
+                if status == 200, response.body.isEmpty { response.statedLength = 17 }
             })
         let resource = OriginResource(.pattern(PatternBytes(length: 150_000)), rules: [rule])
         try await OriginServer.run(["/media": resource]) { origin in

@@ -21,11 +21,11 @@ struct Finding: Sendable, CustomStringConvertible {
         /// Bytes were sent again without a reason.
         case sentAgain
         /// A request was repeated too early after a failure.
-        case askedTooEarly
+        case retriedTooEarly
         /// A preload request was sent while a player waited.
         case preloadedFirst
         /// A transfer was in progress even though no reader needed its bytes.
-        case transferAtRest
+        case unneededTransfer
         /// Media files that no record refers to remained.
         case orphans
         /// Files were open after all caches were closed.

@@ -74,7 +74,7 @@ struct Housekeeper {
             world.allowRepeating(bytes + (world.plan.punchesHoles ? 0 : 65_536), "evicted")
         case .setCapacity:
             let capacity = random.pick([nil, 0, 100_000, 500_000, 2_000_000]) as Int64?
-            life.expectCapacity(capacity)
+            life.allowCapacity(capacity)
             try await cache.rememberCapacity(capacity.map { .bytes($0) } ?? .unlimited)
             life.recordCapacity(cache)
         case .pin: try await cache.pin(key)

@@ -170,7 +170,7 @@ final class Play: Sendable {
                 while await reading.step("last player", life, cache) {}
                 if reading.isComplete {
                     isDone.insert(viewer)
-                } else if attempt == 1, media.failingPlace == nil {
+                } else if attempt == 1, media.truncationOffset == nil {
                     world.report(.unexpectedError, "\(media.path) does not play to its end", in: life)
                 }
             }
@@ -197,7 +197,7 @@ final class Play: Sendable {
         await world.sleep(.seconds(30))
         guard !life.isDead else { return }
         if world.origin.inFlight > 0 {
-            world.report(.transferAtRest, "\(world.origin.inFlight) bodies are open", in: life)
+            world.report(.unneededTransfer, "\(world.origin.inFlight) bodies are open", in: life)
         }
         if cache.openResourceCount + cache.leaseCount > 0 {
             let text = "\(cache.openResourceCount) resources are open, \(cache.leaseCount) leases held"

@@ -127,7 +127,7 @@ final class PlayLife: Sendable {
     }
 
     /// Allows the stored bytes to reach the larger of the previous and the new capacity until the change is complete.
-    func expectCapacity(_ capacity: Int64?) {
+    func allowCapacity(_ capacity: Int64?) {
         state.withLock { state in
             guard let bound = state.capacityBound, let capacity else { return state.capacityBound = nil }
             state.capacityBound = max(bound, capacity)

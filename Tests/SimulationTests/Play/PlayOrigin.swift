@@ -143,7 +143,7 @@ final class PlayOrigin: Sendable {
         // Damaged or unstored bytes may be requested again at any time.
         let plan = life.world.plan
         if let early, !plan.damages, !plan.failsToStore {
-            life.world.report(.askedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
+            life.world.report(.retriedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
         }
         // A request for the last bytes only serves to get the length from the headers.
         let isQuestion = request.headerFields[.range]?.hasPrefix("bytes=-") ?? false
@@ -175,7 +175,7 @@ final class PlayOrigin: Sendable {
         if request.headerFields[.ifNoneMatch] == tag { return response(304, fields, request, nil) }
         let isCurrent = request.headerFields[.ifRange].map { $0 == tag } ?? true
         guard media.hasRanges, isCurrent, let asked = request.headerFields[.range] else {
-            if media.tellsLength { fields[.contentLength] = "\(pattern.length)" }
+            if media.statesLength { fields[.contentLength] = "\(pattern.length)" }
             // If an origin keeps changing, parts from several versions are not combined. After a truncation, the whole
             // resource is requested again.
             let mayComeAgain = state.withLock { $0.current[media.path] ?? 0 } > 1
@@ -183,7 +183,7 @@ final class PlayOrigin: Sendable {
                 life, media, viewer, pattern, 0..<pattern.length, sentBefore: sentBefore, mayComeAgain: mayComeAgain)
             return response(200, fields, request, body)
         }
-        let total = media.tellsLength ? "\(pattern.length)" : "*"
+        let total = media.statesLength ? "\(pattern.length)" : "*"
         let text = asked.dropFirst("bytes=".count)
         let bounds = text.split(separator: "-", omittingEmptySubsequences: false).map { Int64($0) }
         let lower: Int64
@@ -196,7 +196,7 @@ final class PlayOrigin: Sendable {
             upper = pattern.length
         }
         guard lower < upper else {
-            return response(416, media.tellsLength ? [.contentRange: "bytes */\(total)"] : [:], request, nil)
+            return response(416, media.statesLength ? [.contentRange: "bytes */\(total)"] : [:], request, nil)
         }
         fields[.contentRange] = "bytes \(lower)-\(upper - 1)/\(total)"
         fields[.contentLength] = "\(upper - lower)"

@@ -6,8 +6,8 @@ extension PlayPlan: CustomStringConvertible {
         let media = media.map { media in
             var text = "\(media.path) \(media.versions.map(\.length)) latency \(media.latency) pace \(media.pace)"
             if !media.hasRanges { text += " without ranges" }
-            if !media.tellsLength { text += " without length" }
-            if let place = media.failingPlace { text += " fails at \(place)" }
+            if !media.statesLength { text += " without length" }
+            if let place = media.truncationOffset { text += " fails at \(place)" }
             if let control = media.cacheControl { text += " \(control)" }
             if media.isPersonal { text += " by user" }
             if media.hasLanguages { text += " by language" }

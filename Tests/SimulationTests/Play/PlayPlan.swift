@@ -77,7 +77,7 @@ struct PlayPlan: Sendable {
         if random.chance(8) { catalogFaults = random.pick([10, 40, 150]) }
         damages = random.chance(6)
         freshness = random.pick([.immutable, .immutable, .immutable, .immutable, .revalidate, .http])
-        if freshness == .http { media = media.map { $0.toldApart(&random) } }
+        if freshness == .http { media = media.map { $0.separatingViewers(&random) } }
         refusesSome = freshness != .http && random.chance(5)
         preloads = random.chance(3)
         // The priority of preloads can be checked only if players wait only for bytes in transit.
@@ -126,7 +126,7 @@ struct PlayPlan: Sendable {
         (faults, capacity, diskFaults, catalogFaults) = (OriginFaults(), nil, 0, 0)
         (damages, refusesSome) = (false, false)
         for index in media.indices {
-            media[index].failingPlace = nil
+            media[index].truncationOffset = nil
             media[index].latency = .milliseconds(random.pick([30, 200]))
         }
     }
@@ -135,7 +135,7 @@ struct PlayPlan: Sendable {
     var mayRepeat: Bool {
         capacity != nil || failsToStore || damages || damagesCatalog || lives.contains { $0.ending == .powerLost }
             || freshness == .http
-            || media.contains { !$0.hasRanges || !$0.tellsLength }
+            || media.contains { !$0.hasRanges || !$0.statesLength }
     }
 
     /// Whether the disk may reject or remove bytes that should be stored.

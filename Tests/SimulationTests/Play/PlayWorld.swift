@@ -159,7 +159,7 @@ final class PlayWorld: Sendable {
     /// Whether the origin and the disk have no faults. A waiting player then waits only for bytes in transit.
     var isCalm: Bool {
         !plan.faults.isAny && !plan.failsToStore && !plan.damages && !plan.refusesSome && plan.capacity == nil
-            && plan.media.allSatisfy { $0.failingPlace == nil } && !plan.lives.contains { $0.ending == .powerLost }
+            && plan.media.allSatisfy { $0.truncationOffset == nil } && !plan.lives.contains { $0.ending == .powerLost }
     }
 
     /// Returns the numbers of the players' waits that have lasted longer than `duration`.

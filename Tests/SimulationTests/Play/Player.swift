@@ -115,7 +115,7 @@ struct Player {
         var reading = Reading(media, opened, range(in: media), viewer, &random)
         world.log.add(name, "reads \(media.path) \(reading.check.range) and cancels")
         reading.isCancelled = true
-        reading.takePlace(world.origin)
+        reading.registerReader(world.origin)
         let (name, life, cache) = (name, life, cache)
         let task = world.task { [reading] in
             var reading = reading
@@ -186,7 +186,7 @@ struct Reading: Sendable {
     }
 
     /// Registers the reader with the origin's retry check, until the last copy of this value is released.
-    mutating func takePlace(_ origin: PlayOrigin) {
+    mutating func registerReader(_ origin: PlayOrigin) {
         guard place == nil else { return }
         place = RetryRegistration(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)
     }
@@ -196,7 +196,7 @@ struct Reading: Sendable {
         let world = life.world
         guard chunksLeft > 0 else { return false }
         chunksLeft -= 1
-        takePlace(world.origin)
+        registerReader(world.origin)
         do {
             let (reader, check) = (reader, check)
             let next = try await world.timed("\(name) \(check.place)", in: life, isPlayback: isPlayback) {

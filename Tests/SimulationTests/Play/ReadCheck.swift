@@ -65,7 +65,7 @@ struct ReadCheck {
     /// Returns whether the plan and previous events explain an error.
     func explains(_ error: CacheError, in life: PlayLife) -> Bool {
         let plan = life.world.plan
-        let touchesFailingPlace = media.failingPlace.map { place in
+        let touchesFailingPlace = media.truncationOffset.map { place in
             !media.hasRanges || media.versions.contains { place / 65_536 * 65_536 < end(in: $0) }
         }
         switch error.code {
@@ -78,7 +78,7 @@ struct ReadCheck {
         case .unsatisfiableRange:
             // A suffix is counted from the end of the version that is known when the reader opens.
             let changesLength = Set(media.versions.map(\.length)).count > 1 && life.world.origin.hasChanged(media)
-            let isUnknown = !media.tellsLength || changesLength || plan.damagesCatalog
+            let isUnknown = !media.statesLength || changesLength || plan.damagesCatalog
             if isSuffix, isUnknown { return true }
             return media.versions.contains { start(in: $0) >= $0.length }
         default: return false

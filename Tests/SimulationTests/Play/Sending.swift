@@ -63,7 +63,7 @@ final class Sending: Sendable {
             if state.isDown || state.random.chance(state.faults.cut) { return .cut }
             if state.random.chance(state.faults.stall) { return .stalled }
             var upper = min(rest.upperBound, rest.lowerBound + Int64(1 + state.random.below(media.largestPiece)))
-            if let place = media.failingPlace, rest.contains(place) {
+            if let place = media.truncationOffset, rest.contains(place) {
                 if place == rest.lowerBound { return .cut }
                 upper = min(upper, place)
             }
@@ -97,7 +97,7 @@ final class Sending: Sendable {
             // buffers.
             if idle > .milliseconds(100), rest.upperBound - rest.lowerBound > 256 << 10 {
                 life.world.report(
-                    .transferAtRest, "\(media.path) sends \(piece), which no reader has needed for \(idle)", in: life)
+                    .unneededTransfer, "\(media.path) sends \(piece), which no reader has needed for \(idle)", in: life)
             }
             self.rest.withLock { $0 = piece.upperBound..<$0.upperBound }
             largest.withLock { $0 = max($0, piece.upperBound - piece.lowerBound) }

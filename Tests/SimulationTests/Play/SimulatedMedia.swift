@@ -13,9 +13,9 @@ struct SimulatedMedia: Sendable {
     var hasLanguages = false
     var cacheControl: String?
     var hasRanges = true
-    var tellsLength = true
+    var statesLength = true
     /// The offset at which every body is truncated; `nil` for none.
-    var failingPlace: Int64?
+    var truncationOffset: Int64?
     /// The time from a request to its response headers.
     var latency: Duration
     /// The time between two pieces.
@@ -36,7 +36,7 @@ struct SimulatedMedia: Sendable {
     }
 
     /// Returns a copy for a cache that must separate users and variants.
-    func toldApart(_ random: inout SplitMix) -> SimulatedMedia {
+    func separatingViewers(_ random: inout SplitMix) -> SimulatedMedia {
         var media = self
         media.separatesViewers = true
         media.isPersonal = random.chance(2)
@@ -65,12 +65,12 @@ struct SimulatedMedia: Sendable {
             return PatternBytes(seed: seed &+ number, length: isLonger ? length + Int64(random.below(200_000)) : length)
         }
         hasRanges = !random.chance(8)
-        tellsLength = !random.chance(10)
+        statesLength = !random.chance(10)
         latency = .milliseconds(random.pick([0, 1, 30, 200]))
         pace = .microseconds(random.pick([0, 100, 1_000, 20_000]))
         largestPiece = random.pick([1_000, 16_384, 60_000, 200_000])
         if largestPiece == 1_000, length > 200_000 { largestPiece = 16_384 }
-        if random.chance(10) { failingPlace = Int64(random.below(Int(length))) }
+        if random.chance(10) { truncationOffset = Int64(random.below(Int(length))) }
     }
 }
 

@@ -6,7 +6,7 @@ import Testing
 struct KilledLives {
     private static let length: Int64 = 1_500_000
     /// The number of processes that are killed for one resource before it is fetched to its end.
-    private static let livesPerFilm = 6
+    private static let killsPerResource = 6
 
     let seed: UInt64
 
@@ -25,7 +25,7 @@ struct KilledLives {
                 let pattern = PatternBytes(seed: UInt64(film), length: Self.length)
                 origin.set("/\(film)", OriginResource(.pattern(pattern), rules: [.always(.rate(8_000_000))]))
                 let url = origin.url("/\(film)").absoluteString
-                for _ in 0..<Self.livesPerFilm where killed < count {
+                for _ in 0..<Self.killsPerResource where killed < count {
                     let printed = try await life(&random, url, origin, spool)
                     #expect(printed.count <= Self.length)
                     #expect(

@@ -179,10 +179,10 @@ import Testing
         let url = try #require(URL(string: "http://b.example/"))
         #expect(transport.allowsAddress?(address, 80) == false)
         #expect(transport.allowsRedirect?(url) == true && transport.hidesAddresses)
-        try configuration.changedHosts.set(["*.a.example"])
+        try configuration.hostOverrides.set(["*.a.example"])
         #expect(transport.allowsAddress?(address, 80) == true)
         #expect(transport.allowsRedirect?(url) == false)
-        try configuration.changedHosts.set([])
+        try configuration.hostOverrides.set([])
         #expect(transport.allowsAddress?(address, 80) == false && transport.allowsRedirect?(url) == true)
     }
 }

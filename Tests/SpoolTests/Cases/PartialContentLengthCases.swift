@@ -157,7 +157,7 @@ struct PartialContentLengthCases {
     @Test(
         "A12: an origin that rejects every range receives one request for the complete resource",
         arguments: [nil, "bytes */3000000"] as [String?], [0, 1_500_000] as [Int64])
-    func refusesEveryRange(_ contentRange: String?, from start: Int64) async throws {
+    func rejectsEveryRange(_ contentRange: String?, from start: Int64) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .refusesRanges(contentRange: contentRange))])
         let song = PatternBytes(seed: 1, length: 3_000_000)
         try await stage.session { cache in

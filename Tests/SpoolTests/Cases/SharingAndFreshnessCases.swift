@@ -15,7 +15,7 @@ struct SharingAndFreshnessCases {
 
     /// Serves ``song`` in response to requests whose `field` is `value`, and ``other`` in response to all other
     /// requests.
-    private func tellApart(
+    private func serveVariants(
         _ stage: MemoryStage, by field: HTTPField.Name, _ value: String, _ fields: [(HTTPField.Name, String)]
     ) {
         stage.origin.script("/a") { request, _ in
@@ -60,7 +60,7 @@ struct SharingAndFreshnessCases {
         arguments: [true, false], ["max-age=1000", "public, max-age=1000", "no-store"])
     func users(_ isResolved: Bool, _ control: String) async throws {
         let stage = try MemoryStage([:], freshness: .http)
-        tellApart(stage, by: .authorization, "Bearer one", [(.cacheControl, control), (.vary, "Authorization")])
+        serveVariants(stage, by: .authorization, "Bearer one", [(.cacheControl, control), (.vary, "Authorization")])
         func source(_ token: String) -> MediaSource {
             let url = stage.url()
             guard isResolved else { return MediaSource(url: url, headerFields: [.authorization: token]) }
@@ -77,7 +77,7 @@ struct SharingAndFreshnessCases {
     @Test("E68: under http freshness, two open variants selected by Vary are separate")
     func variants() async throws {
         let stage = try MemoryStage([:], freshness: .http)
-        tellApart(stage, by: .acceptLanguage, "de", [(.cacheControl, "max-age=1000"), (.vary, "Accept-Language")])
+        serveVariants(stage, by: .acceptLanguage, "de", [(.cacheControl, "max-age=1000"), (.vary, "Accept-Language")])
         func source(_ language: String) -> MediaSource {
             MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language])
         }
@@ -168,7 +168,7 @@ struct SharingAndFreshnessCases {
     func bareNotModified() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         let fields: [(HTTPField.Name, String)] = [(.cacheControl, "max-age=100"), (.vary, "Accept-Language")]
-        tellApart(stage, by: .acceptLanguage, "de", fields)
+        serveVariants(stage, by: .acceptLanguage, "de", fields)
         func source(_ language: String) -> MediaSource {
             MediaSource(url: stage.url(), headerFields: [.acceptLanguage: language])
         }
@@ -190,7 +190,7 @@ struct SharingAndFreshnessCases {
         try await read("de", Self.song)
         #expect(stage.origin.log.exchanges.count == count)
         // The response is still not served for another language.
-        tellApart(stage, by: .acceptLanguage, "de", fields)
+        serveVariants(stage, by: .acceptLanguage, "de", fields)
         try await read("fr", Self.other)
     }
 

@@ -16,8 +16,8 @@ struct StartRanges: Sendable {
     }
 
     /// The maximum number of requests for a container, and the maximum number of bytes to examine.
-    private static let mostLooks = 160
-    private static let mostLookedAt: Int64 = 2 << 20
+    private static let maximumRequestCount = 160
+    private static let maximumExaminedBytes: Int64 = 2 << 20
     /// The maximum offset to read from an origin that sends everything from the start.
     private static let mostInSequence: Int64 = 1 << 20
     /// The default number of seconds that a player needs to start.
@@ -71,7 +71,7 @@ struct StartRanges: Sendable {
     }
 
     private func mayRead(at range: Range<Int64>) -> Bool {
-        looks < Self.mostLooks && lookedAt + Int64(range.count) <= Self.mostLookedAt
+        looks < Self.maximumRequestCount && lookedAt + Int64(range.count) <= Self.maximumExaminedBytes
             && (isSeekable || range.upperBound <= Self.mostInSequence)
     }
 }

@@ -9,27 +9,27 @@ import SpoolAVFoundation
     private(set) var sets: [String] = []
     /// The reasons why titles could not be added, for display in lists.
     private(set) var refusals: [Title.ID: String] = [:]
-    let streams: KeptStreams
+    let streams: OfflineStreams
     /// The errors of the last action and of the last update.
     private var actionError: String?
-    private var lookError: String?
+    private var refreshError: String?
     private let cache: MediaCache
 
     init(cache: MediaCache) {
         self.cache = cache
-        streams = KeptStreams(cache: cache)
+        streams = OfflineStreams(cache: cache)
     }
 
     /// The error to show, if any. An update does not hide the error of an action.
-    var message: String? { actionError ?? lookError }
+    var message: String? { actionError ?? refreshError }
 
     /// Updates the list of sets, and the progress of streams.
     func refresh() async {
         do {
             sets = try await cache.downloads.sets().map(\.name)
-            lookError = nil
+            refreshError = nil
         } catch {
-            lookError = error.localizedDescription
+            refreshError = error.localizedDescription
         }
         await streams.measure()
     }

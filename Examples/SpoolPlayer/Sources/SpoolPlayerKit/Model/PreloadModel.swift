@@ -51,7 +51,7 @@ enum PreloadChoice {
     /// Preloads a part of a title. Files are preloaded by the preloader, and streams by the server that the player
     /// uses.
     func preload(_ title: Title, _ choice: PreloadChoice) async {
-        guard title.isStream else { return await bringFile(title, choice.amount) }
+        guard title.isStream else { return await preloadFile(title, choice.amount) }
         states[title.id] = State(words: "Preloading", key: nil)
         do {
             try await server.preload(title.source, firstSeconds: choice.firstSeconds)
@@ -69,7 +69,7 @@ enum PreloadChoice {
         }
     }
 
-    private func bringFile(_ title: Title, _ amount: PreloadAmount) async {
+    private func preloadFile(_ title: Title, _ amount: PreloadAmount) async {
         let key = cache.key(for: title.source)
         for await state in preloader.add(title.source, amount, priority: .high).states {
             states[title.id] = State(words: words(for: state), isOver: state.phase.isFinal, key: key)

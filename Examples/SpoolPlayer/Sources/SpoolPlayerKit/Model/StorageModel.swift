@@ -7,7 +7,7 @@ import SpoolAVFoundation
     private(set) var resources: [StoredResource] = []
     /// The errors of the last action and of the last update.
     private var actionError: String?
-    private var lookError: String?
+    private var refreshError: String?
     private let cache: MediaCache
     private let preloads: PreloadModel
 
@@ -18,7 +18,7 @@ import SpoolAVFoundation
     }
 
     /// The error to show, if any. An update does not hide the error of an action.
-    var message: String? { actionError ?? lookError }
+    var message: String? { actionError ?? refreshError }
 
     /// Updates the contents now and every two seconds, until the calling task is cancelled.
     func follow() async {
@@ -67,9 +67,9 @@ import SpoolAVFoundation
     private func refresh() async {
         do {
             resources = try await cache.storedResources().sorted { $0.storedByteCount > $1.storedByteCount }
-            lookError = nil
+            refreshError = nil
         } catch {
-            lookError = error.localizedDescription
+            refreshError = error.localizedDescription
         }
     }
 }

@@ -67,7 +67,7 @@ struct ItemRow: View {
 
 /// The streams that are available or downloading for offline playback.
 struct StreamSection: View {
-    let streams: KeptStreams
+    let streams: OfflineStreams
     @Environment(AppModel.self) private var app
 
     var body: some View {

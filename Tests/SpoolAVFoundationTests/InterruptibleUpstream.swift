@@ -4,7 +4,7 @@ import Spool
 import Synchronization
 
 /// An origin whose connection can be cut, and that can reject a number of requests with 404.
-final class CutLine: Upstream {
+final class InterruptibleUpstream: Upstream {
     private struct State {
         var isCut = false
         var failures = 0

@@ -4,7 +4,7 @@ import SpoolProxy
 
 /// The HLS streams for offline playback. A download set would store only the playlist file, so this type also downloads
 /// the segments.
-@MainActor @Observable final class KeptStreams {
+@MainActor @Observable final class OfflineStreams {
     /// The progress of a download.
     struct State: Sendable {
         var name: String
