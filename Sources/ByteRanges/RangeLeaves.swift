@@ -284,7 +284,9 @@ extension RangeLeaves {
         } else if leaf.start != 0 {
             return "leaf 0 has the wrong start index"
         }
-        if leaf.ranges.isEmpty || leaf.ranges.count > capacity { return "leaf \(index) holds \(leaf.ranges.count)" }
+        if leaf.ranges.isEmpty || leaf.ranges.count > capacity {
+            return "leaf \(index) contains \(leaf.ranges.count) ranges"
+        }
         if leaf.lowerBound != leaf.ranges[0].lowerBound { return "leaf \(index) has a wrong lower bound" }
         for range in leaf.ranges {
             if range.isEmpty || range.lowerBound <= before { return "leaf \(index): \(range) follows \(before)" }

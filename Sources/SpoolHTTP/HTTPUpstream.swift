@@ -112,7 +112,7 @@ extension HTTPUpstream {
         /// The default, `nil`, does not send cookies.
         ///
         /// The function is called for each request and each redirect, from any thread, unless the `MediaSource` has a
-        /// `Cookie` field. On Apple platforms, ``sendsCookies(of:)`` sets this property.
+        /// `Cookie` field. On Apple platforms, ``sendCookies(from:)`` sets this property.
         public var cookies: (@Sendable (URL) -> String?)?
         /// The environment variables that specify proxies, as for curl. The default is the process's environment.
         ///
@@ -161,7 +161,7 @@ extension HTTPUpstream.Configuration {
     /// Adds cookies from a cookie store to requests. `AVPlayer` uses `HTTPCookieStorage.shared`.
     ///
     /// Cookies from responses are not added to the store.
-    public mutating func sendsCookies(of storage: HTTPCookieStorage) {
+    public mutating func sendCookies(from storage: HTTPCookieStorage) {
         cookies = { url in
             let fields = storage.cookies(for: url).map { HTTPCookie.requestHeaderFields(with: $0) }
             return fields?["Cookie"]

@@ -306,7 +306,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         return ("http://127.0.0.1:\(port)", control.secret)
     }
 
-    /// Returns the URL to pass to a player instead of the URL of the media, including the token.
+    /// Returns the URL, including the token, to pass to a player instead of the URL of the media.
     ///
     /// The result is `nil` in these cases:
     /// - The scheme is neither `http` nor `https`.

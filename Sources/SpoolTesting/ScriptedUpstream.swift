@@ -90,7 +90,7 @@ public final class ScriptedUpstream: Upstream {
 
     /// Changes the resource at `path`, if there is one. Started responses continue unchanged.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
-        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Not `nil`, as checked before.
+        originState.update(path) { if $0 != nil { mutate(&$0!) } }  // The condition excludes `nil`.
     }
 
     /// Serves `resource` at `path` from now on. With `nil`, the path returns 404.

@@ -49,7 +49,7 @@ struct PrivacyTests {
     }
 
     @Test(
-        "E136: for a planted use without a declaration, the check fails with the file, symbol and category",
+        "E136: if an API is used without a declaration, the check fails and names the file, symbol and category",
         arguments: [
             ("guard stat(path, &status) == 0 else { return }", "stat", "FileTimestamp"),
             ("let date = attributes[.modificationDate]", "modificationDate", "FileTimestamp"),

@@ -41,7 +41,7 @@ import Testing
         #expect(try #require(RangeHeader(parsing: text)).resolve(length: 1000) == expected)
     }
 
-    @Test("A17: positions beyond Int64 are unsatisfiable or clipped in a resource of 2^53 bytes, the maximum length")
+    @Test("A17: in a resource of the maximum length, positions up to Int64.max are clipped or unsatisfiable")
     func extremeLength() throws {
         let first = try #require(RangeHeader(parsing: "bytes=9007199254740991-9223372036854775807"))
         #expect(first.resolve(length: 1 << 53) == .partial([(1 << 53) - 1..<1 << 53]))

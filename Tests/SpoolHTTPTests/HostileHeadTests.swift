@@ -62,7 +62,7 @@ struct HostileHeadTests {
     }
 
     @Test(
-        "E63: a request fails if the status line is not HTTP/1",
+        "E63: a request fails if the response has no valid HTTP/1 status line",
         arguments: [
             "HTTP/1.1 20 OK", "HTTP/1.1 2000 OK", "HTTP/1.1 99999999999999999999 OK", "HTTP/1.1 -20 OK", "HTTP/1.1", "",
             "HTTP/2.0 200 OK", "HTTP/0.9 200 OK", "HTTP/99.1 200 OK", "\u{0}\u{1}\u{2}", "<html>",

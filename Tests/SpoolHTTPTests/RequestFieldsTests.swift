@@ -56,7 +56,7 @@ struct RequestFieldsTests {
         storage.setCookie(cookie)
         defer { storage.deleteCookie(cookie) }
         var configuration = HTTPUpstream.Configuration()
-        configuration.sendsCookies(of: storage)
+        configuration.sendCookies(from: storage)
         #expect(try walk([:], configuration).outgoing().headerFields[.cookie] == "id=7")
         #expect(configuration.cookies?(try #require(URL(string: Self.second))) == nil)
     }

@@ -195,7 +195,7 @@ struct StoreCatalogCellTests {
         try FileManager.default.copyItem(atPath: fixture.path, toPath: base)
         var generator = SeededGenerator(UInt64(1000 + index))
         let values = (Self.numbers.map(\.databaseValue) + Self.others).shuffled(using: &generator)
-        // Each run performs a third of the operations on each cell.
+        // By default, only a third of the operations are performed on each cell.
         let third = Operation.allCases.enumerated().filter { Self.count > 2 || $0.offset % 3 == index % 3 }
         for (number, operation) in third {
             for value in Self.count > 2 ? values : [values[number]] {

@@ -55,7 +55,7 @@ struct StoreEvictionFaultTests {
         #expect(store.usedBytes <= 30 * block)
         try await fixture.store("new", length: 20 * block, in: store)
         #expect(try await store.resource(key("new"))?.storedRanges == [0..<20 * block])
-        // Each file causes at most one warning, and a second one if the file cannot be removed.
+        // Each of the three files causes at most two warnings. The second one is reported if the file can't be removed.
         #expect(fixture.events.warnings.count <= 6)
         try await store.close()
     }

@@ -167,7 +167,7 @@ extension AVAssetResourceLoader {
             case dataBeforeInformation
             /// Finishing an information request without information.
             case finishedWithoutInformation
-            /// Releasing an accepted request without finishing it, so that the player would wait forever.
+            /// Releasing an accepted request without finishing it, which would make the player wait forever.
             case releasedUnfinished
         }
 

@@ -72,7 +72,7 @@ extension Transfer {
             return .store(skip: Int(from - start), count: Int(stop - from), at: from)
         }
 
-        /// Records that the body has ended.
+        /// Returns the action to take when the body ends.
         func bodyEnded() -> EndAction {
             // The bytes that were skipped at the end of the last piece were not counted.
             if isCut { return .complete }

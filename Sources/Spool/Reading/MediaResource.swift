@@ -262,8 +262,8 @@ public final class MediaResource: Sendable {
             media: self, range: range, priority: .preload, chunkSize: chunkSize, handsOutSlices: handsOutSlices)
     }
 
-    /// Returns a reader like ``reader(_:chunkSize:)``. Its chunks are slices of the media file if the bytes are in a
-    /// file.
+    /// Returns a reader whose chunks are slices of the media file, if the bytes are in a file. Otherwise, it is like a
+    /// reader from ``reader(_:chunkSize:)``.
     package func sliceReader(_ range: MediaRange = .all, chunkSize: Int = 1 << 20) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: chunkSize, handsOutSlices: true)
     }

@@ -138,7 +138,7 @@ public struct MediaSource: Sendable {
     /// Returns the cache key of the source, without regard to the credentials of a reader.
     func key(by policy: CacheKeyPolicy) -> CacheKey { key ?? policy.key(for: url) }
 
-    /// The scheme, host and path of ``url``, which may be shown, logged and stored.
+    /// The URL without its user, password, query and fragment, so that it can be shown, logged and stored.
     public var redactedURL: String { Self.redactedURL(of: url) }
 
     /// Returns the scheme, host, port and path of `url`, without the user, password, query and fragment.

@@ -13,8 +13,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var vary: [String]
     /// A hash of the values of the fields in ``vary``, because the values themselves may be secret.
     var selected: String
-    /// The time for which the response was fresh when it was received, in seconds, or `nil` if an earlier build did not
-    /// record it.
+    /// The freshness lifetime of the response (RFC 9111 §4.2.1), in seconds, or `nil` if an earlier build did not record
+    /// it.
     var lifetime: Int64?
     /// Whether the lifetime is from `Cache-Control`, which takes precedence over any `Expires` (RFC 9111 §5.3), even
     /// over the `Expires` of a later 304 response. The value is `nil` if an earlier build did not record it.

@@ -58,7 +58,7 @@ struct DashboardHistory: Sendable {
         last = sums
     }
 
-    /// Returns the number of bytes saved since midnight in UTC, or since the server started.
+    /// Returns the number of bytes saved since midnight UTC or since the server started, whichever is later.
     func savedBytesToday(of savedBytes: Int64) -> Int64 { max(0, savedBytes - day.savedBytes) }
 
     private static func day(of time: Date) -> Int { Int((time.timeIntervalSince1970 / 86_400).rounded(.down)) }

@@ -38,7 +38,7 @@ struct DashboardLogEntry: Encodable, Sendable {
             message = "the request was cancelled at byte \(offset.grouped), because no reader needs it"
         case .retrying(let delay, let cause):
             (kind, code) = ("retrying", cause.code)
-            message = "the request will be repeated in \(Self.text(delay)): \(cause.message)"
+            message = "the request will be retried in \(Self.text(delay)): \(cause.message)"
         case .originChanged(let reason):
             (kind, message) = ("originChanged", "the origin has a different version: \(reason)")
         case .inconsistentResponse(let text): (kind, message) = ("inconsistentResponse", text)

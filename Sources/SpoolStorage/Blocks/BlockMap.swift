@@ -219,7 +219,7 @@ struct BlockMap: Sendable {
     func planWriting(_ range: Range<Int64>) throws -> [Range<Int64>] {
         guard Block.isAddressable(range), range.upperBound <= length ?? .max else {
             let end = length.map { "the length \($0)" } ?? "the largest offset"
-            throw CacheError(.invalidArgument, "\(range.inWords) can't be stored: they are beyond \(end)")
+            throw CacheError(.invalidArgument, "can't store \(range.inWords): the range ends beyond \(end)")
         }
         let holes = Array(storedRanges.missingRanges(in: range))
         if let first = holes.first?.lowerBound, first % Block.size != 0, !storedRanges.contains(first - 1) {

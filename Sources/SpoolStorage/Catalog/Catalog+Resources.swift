@@ -159,7 +159,7 @@ extension Catalog {
         let place = CatalogCipher.place(of: identifier, length: length, in: name)
         record.generation = GenerationRecord(
             id: id, identifier: identifier,
-            // An invalid length counts as unknown, and is requested from the origin.
+            // An invalid length counts as unknown, so the length is requested from the origin.
             length: length.flatMap { (0...Block.offsetLimit).contains($0) ? $0 : nil },
             version: try cipher.open(row, 9, .version, of: place) ?? "",
             fields: try cipher.open(row, 10, .fields, of: place) ?? "",

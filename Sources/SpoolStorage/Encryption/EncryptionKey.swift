@@ -142,7 +142,7 @@ struct EncryptionMark {
 
     /// Returns the decrypted secret.
     ///
-    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` for another key. Also throws errors from the key
+    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` if `key` is not the cache's key. Also throws errors from the key
     ///   derivation.
     func secret(_ key: EncryptionKey, path: String) throws -> CacheSecret {
         let salt = data.prefix(Self.saltByteCount)

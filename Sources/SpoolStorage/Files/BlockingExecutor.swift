@@ -83,8 +83,8 @@ package final class BlockingExecutor: Sendable {
     @concurrent private func callAsync<R: Sendable, Failure: Error>(
         _ body: @Sendable () async throws(Failure) -> R
     ) async throws(Failure) -> R {
-        // If there were no statement here, Swift 6.3 would leave the switch of threads to the next function, which does
-        // not switch.
+        // Without a statement before the call, Swift 6.3 defers the switch to another thread to `body`, which does not
+        // perform it.
         _ = threadCount
         return try await body()
     }

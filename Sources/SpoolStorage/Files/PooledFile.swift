@@ -162,7 +162,7 @@ final class PooledFile: Sendable {
         self.state = ClassedMutex(State(), .neverWaits)
     }
 
-    /// Creates a file that stays open, in memory or for a test.
+    /// Creates a pooled file from an open file that is never closed to free a descriptor. Caches in memory use it.
     init(_ file: any StoredFile) {
         self.pool = nil
         self.openExisting = { () throws(CacheError) in file }

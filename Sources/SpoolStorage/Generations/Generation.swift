@@ -353,7 +353,7 @@ package struct GenerationDescription: Sendable, Hashable {
     }
 }
 
-/// The number of a version in the catalog; `nil` until the version is recorded.
+/// The row of a version in the catalog. Its number is `nil` until the version is recorded.
 final class CatalogRow: Sendable {
     private let id: Mutex<Int64?>
 

@@ -93,7 +93,7 @@ final class EvictionQueue: Sendable {
 
     /// Adds resources again that were about to be evicted, but were not. The method blocks.
     func recordAgain(_ keys: [CacheKey]) {
-        // After most evictions, no resources stay, so there is no need to wait for a round.
+        // Most evictions remove all of their victims, so there is nothing to add and no need to wait for a round.
         guard !keys.isEmpty else { return }
         rounds.pausing { recordFromCatalog(keys) }
     }

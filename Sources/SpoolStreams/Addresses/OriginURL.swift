@@ -95,7 +95,8 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// origin.
     package func sameOrigin(_ reference: String) -> OriginURL? {
         let parts = URIReference(reference).resolved(against: self.reference)
-        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }  // It is invalid.
+        // The initializer fails only if the URL is invalid.
+        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }
         return other
     }
 

@@ -45,7 +45,7 @@ public enum ByteStoreContract {
                 try check(try !store.remove(name(0)), "the store reported that it removed a missing file")
                 try checkEqual(try store.create(name(0)).size(), 0, "the size of a new file with that name")
             },
-            Case("all open files of a name share their bytes, and creating it again does not empty it") { store in
+            Case("open files with the same name share their bytes, and creating it again does not empty it") { store in
                 let first = try store.create(name(0))
                 try StoredFileContract.write("first", to: first, at: 0)
                 let second = try store.create(name(0))

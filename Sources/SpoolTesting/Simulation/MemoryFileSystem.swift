@@ -242,7 +242,7 @@ final class MemoryHandle: StoredFile {
             throw .system("is open for reading only", path: path, errno: POSIXErrorCode.EBADF.rawValue)
         }
         guard offset >= 0, offset <= Block.offsetLimit - Int64(bytes.count) else {
-            throw .system("can't be written there", path: path, errno: POSIXErrorCode.EFBIG.rawValue)
+            throw .system("can't be written at offset \(offset)", path: path, errno: POSIXErrorCode.EFBIG.rawValue)
         }
         node.bytes.withLock { $0.write(bytes, at: offset) }
     }

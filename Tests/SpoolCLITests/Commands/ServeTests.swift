@@ -280,7 +280,7 @@ import FoundationNetworking
             (["--listen", "0.0.0.0:0"], "a token is required"), (["--no-token"], "requires an origin"),
             (["--origin", "http://a.example/b"], "without a path"),
             (["--allow-host", "a b"], "invalid host pattern"),
-            (["--allow-host", ""], "invalid host pattern “”"), (["--cors-origin", "x"], "invalid origin of web pages"),
+            (["--allow-host", ""], "invalid host pattern “”"), (["--cors-origin", "x"], "invalid web page origin"),
             (["--cors-origin", "https://a.example/"], "without a path"), (["--token", ""], "the token is empty"),
             (["--trusted-proxy", "127.0.0.1"], "through a trusted proxy"),
             (["--token", "a", "--trusted-proxy", "10.0.0.0/33"], "invalid trusted proxy “10.0.0.0/33”"),

@@ -82,7 +82,7 @@ struct BackgroundDownloadsTests {
     }
 
     @Test(
-        "E422: a file that is not exactly the requested range of the stored version is discarded with its cause",
+        "E422: a file that does not match the requested range of the stored version is discarded, with an error",
         arguments: [
             (ScriptedSession.Fault.whole, CacheError.Code.malformedResponse, "the whole resource"),
             (.otherValidator, .resourceChanged, "another version"), (.otherRange, .malformedResponse, "Content-Range"),

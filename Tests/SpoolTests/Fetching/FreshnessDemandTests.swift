@@ -162,7 +162,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E128: a HEAD response without validators, or of a version whose use is limited, does not extend freshness")
+    @Test("E128: a HEAD response without validators, or for a version with limited use, does not extend freshness")
     func headThatProvesNothing() async throws {
         for (tag, limited) in [(nil, false), ("\"v1\"", true)] {
             let stage = try stage("max-age=100")

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct SchedulerPaceTests {
     @Test(
-        "When a player stops after a burst and some playback, at most one megabyte was requested ahead of its position",
+        "If a player stops after a burst and some playback, at most 1 MB has been requested beyond its position",
         arguments: [16 * kib, 64 * kib, 256 * kib])
     func leaving(read: Int64) {
         var play = PacedPlay(line: 8_000_000, read: read)
