@@ -72,6 +72,11 @@ extension MediaCache {
         return media(for: source)
     }
 
+    /// Opens a resource for a single request, whose response no other request can use or replace.
+    package func separateMedia(for source: MediaSource) -> MediaResource {
+        openSeparate(identity(of: source), source, beside: nil)
+    }
+
     /// Opens the resource with the identity `own`. If that resource is not open, but another resource with the same key
     /// is open, uses the other resource.
     ///

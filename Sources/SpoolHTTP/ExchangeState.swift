@@ -2,8 +2,8 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// The decisions about one request and its response: which task to resume, when the transport pauses, and when a body
-/// has stalled.
+/// The state machine of one request and its response. It decides which task to resume, when the transport pauses, and
+/// when a body has stalled.
 ///
 /// This type neither performs I/O nor resumes tasks, but it stores continuations and returns them. ``Exchange`` locks
 /// it, and acts after unlocking. The states are waiting for headers → body → over. The transport may end an exchange in

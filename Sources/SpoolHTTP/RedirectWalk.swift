@@ -122,7 +122,7 @@ struct RedirectWalk {
 extension HTTPField.Name {
     /// The field that lists the nodes of a request (RFC 8586).
     fileprivate static let cdnLoop: HTTPField.Name = {
-        guard let name = HTTPField.Name("CDN-Loop") else { preconditionFailure("the name is valid") }
+        guard let name = HTTPField.Name("CDN-Loop") else { preconditionFailure("“CDN-Loop” is not a valid name") }
         return name
     }()
 }

@@ -252,7 +252,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
             .childChannelOption(.tcpOption(.tcp_nodelay), value: 1)
             .childChannelOption(.allowRemoteHalfClosure, value: true)
             .childChannelOption(.maxMessagesPerRead, value: 1)
-            // Each connection allocates such a buffer. A player's request consists of a few hundred bytes.
+            // Each connection allocates a receive buffer. A player's request consists of a few hundred bytes.
             .childChannelOption(.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: 1024))
             .childChannelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture { try tables.accept(channel, for: service) }

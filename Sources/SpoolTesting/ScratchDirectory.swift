@@ -58,14 +58,14 @@ package struct ForbiddenContent: Sendable {
     }
 
     /// Returns descriptions of the forbidden content in the files of a folder.
-    package func broken(in folder: String) -> [String] {
+    package func violations(in folder: String) -> [String] {
         FolderTree.paths(under: folder).flatMap { name in
-            FileManager.default.contents(atPath: folder + "/" + name).map { broken(in: $0, name) } ?? []
+            FileManager.default.contents(atPath: folder + "/" + name).map { violations(in: $0, name) } ?? []
         }
     }
 
-    /// Returns descriptions of the forbidden content in one file.
-    package func broken(in data: Data, _ name: String) -> [String] {
+    /// Returns descriptions of the forbidden content in the data of a file.
+    package func violations(in data: Data, _ name: String) -> [String] {
         var found = words.filter { Self.contains(data, Data($0.utf8)) }.map { "“\($0)” in \(name)" }
         for (index, plain) in plain.enumerated() {
             for start in stride(from: 0, to: plain.count - 16, by: 4093) {

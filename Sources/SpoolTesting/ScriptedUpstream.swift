@@ -30,7 +30,7 @@ public final class ScriptedUpstream: Upstream {
         case manual
     }
 
-    /// A response to one request, which replaces the response of the resource.
+    /// A scripted response to one request. It is sent instead of the normal response.
     public struct Response: Sendable {
         /// The complete headers, with the status.
         public var head: HTTPResponse

@@ -218,7 +218,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("An image is generated even if its generator is released, and its asset is retained until then")
+    @Test("If a generator is released, a pending image is still generated, and the asset is retained until it is")
     func generatorGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let image = await withCheckedContinuation { continuation in

@@ -17,7 +17,7 @@ struct ImageGeneratorTests {
     }
 
     @Test(
-        "Without tolerance, the image is the frame that is displayed at the time",
+        "Without tolerance, the image is the frame that is displayed at the requested time",
         arguments: [TimeMedia.mp4, .mkv, .ts])
     func exact(media: TimeMedia) async throws {
         let generator = try generator(media)
@@ -33,7 +33,7 @@ struct ImageGeneratorTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("If frames are displayed for several seconds, the image is the frame that is displayed at the time")
+    @Test("If frames are displayed for several seconds, the image is the frame that is displayed at the requested time")
     func slides() async throws {
         let generator = try generator(.slides)
         for (seconds, number) in [(0.5, 0), (1, 10), (4.9, 10), (9.9, 50), (10, 100)] {

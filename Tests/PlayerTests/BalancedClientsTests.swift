@@ -137,7 +137,7 @@ import Testing
             let status = try #require(line.firstMatch(of: /"status":([0-9]+)/)?.output.1)
             logged[String(client), default: []].insert(try #require(Int(status)))
         }
-        // The load balancer itself checks the health of the server, even without a PROXY protocol header.
+        // The log also contains health checks by the load balancer, some without a PROXY protocol header.
         for client in ["127.0.0.1", "-"] { logged[client] = nil }
         #expect(Set(logged.keys) == Set((0..<Self.count).map(Self.address)))
         #expect(logged.values.allSatisfy { $0 == [200, 503] })

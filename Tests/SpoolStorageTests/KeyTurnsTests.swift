@@ -56,7 +56,7 @@ struct KeyTurnsTests {
         #expect(HeldTurns.kinds.isEmpty)
     }
 
-    @Test("A task that waits for turns out of order is reported in debug builds")
+    @Test("In debug builds, waiting for turns in the wrong order causes a crash")
     func wrongOrder() async {
         await #expect(processExitsWith: .failure) {
             let catalog = KeyTurns<Int>(.catalog)

@@ -27,7 +27,7 @@ struct MediaFileEncryptionTests {
         #expect(media.isWhole && media.storedRanges == [0..<length])
         let stored = try Data(contentsOf: URL(fileURLWithPath: fixture.path))
         #expect(stored.count == Int(length))
-        #expect(ForbiddenContent(plain: [Data(fixture.bytes(0..<length))]).broken(in: stored, "the file").isEmpty)
+        #expect(ForbiddenContent(plain: [Data(fixture.bytes(0..<length))]).violations(in: stored, "the file").isEmpty)
         #expect(media.readWithoutBlocking(5, into: UnsafeMutableRawBufferPointer(start: nil, count: 0)) == nil)
         var buffer = [UInt8](repeating: 0, count: Int(length))
         let count = buffer.withUnsafeMutableBytes { media.readWithoutBlocking(Block.size - 5, into: $0) }

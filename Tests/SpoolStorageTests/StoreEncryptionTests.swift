@@ -53,13 +53,13 @@ struct StoreEncryptionTests {
             words: words,
             plain: ["a", "b", "second", "d"].map { Data(StoreFixture.bytes(0..<3 * block + 100, of: $0)) })
         #expect(fixture.mediaFiles.count > 2)
-        #expect(silence.broken(in: fixture.path) == [])
+        #expect(silence.violations(in: fixture.path) == [])
         half.end()
         _ = try await store.remove(StoreFixture.key("b"))
         try await store.flush()
-        #expect(silence.broken(in: fixture.path) == [])
+        #expect(silence.violations(in: fixture.path) == [])
         try await store.close()
-        #expect(silence.broken(in: fixture.path) == [])
+        #expect(silence.violations(in: fixture.path) == [])
     }
 
     @Test("With the key, all stored bytes and metadata are available after reopening")
@@ -207,7 +207,7 @@ struct StoreEncryptionTests {
         }
     }
 
-    @Test("The last used resource is evicted last, even though the times in the catalog are encrypted")
+    @Test("The most recently used resource is evicted last, even though the times in the catalog are encrypted")
     func order() async throws {
         let store = try await fixture.open()
         for name in ["a", "b", "c"] {

@@ -81,7 +81,7 @@ struct StoreRekeyTests {
         let silence = ForbiddenContent(
             words: ["example.org", "video/mp4", "flight", StoreFixture.key("a").hash],
             plain: names.map { Data(StoreFixture.bytes(0..<Self.length, of: $0)) })
-        #expect(silence.broken(in: fixture.path) == [])
+        #expect(silence.violations(in: fixture.path) == [])
     }
 
     private var secondCatalogs: [String] {

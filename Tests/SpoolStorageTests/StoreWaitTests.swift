@@ -39,7 +39,7 @@ struct StoreWaitTests {
         return (gate, landing)
     }
 
-    @Test("E163: while a write to one file is slow, the changes of other resources are recorded")
+    @Test("E163: while a write to one file is slow, changes to other resources are recorded")
     func recordsBesideSlowFile() async throws {
         let store = try await fixture.open()
         let slow = try fixture.begin("slow", length: 8 * block, in: store)

@@ -12,7 +12,7 @@ public import Foundation
 /// Replacing the item, or releasing the player, does not cancel loading requests. As with Apple's class, the requests
 /// end when their asset is released.
 @preconcurrency @MainActor open class AVPlayer: NSObject {
-    /// Whether a player can play.
+    /// The status of a player, which indicates whether it can play.
     public enum Status: Int, Sendable {
         /// The player has not tried to play yet.
         case unknown = 0

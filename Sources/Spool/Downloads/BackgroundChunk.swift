@@ -115,7 +115,9 @@ struct ReceivedChunk: Sendable {
         guard stated == ContentRange(range: chunk.range, length: chunk.length) else {
             // A different length proves that this is another version, even without a strong validator from the origin.
             let isChanged = stated?.length.map { $0 != chunk.length } ?? false
-            let text = stated.map { "Content-Range is \($0.text)" } ?? "Content-Range is missing or malformed"
+            let text =
+                stated.map { "Content-Range is “\($0.text)”, which was not requested" }
+                ?? "Content-Range is missing or malformed"
             throw CacheError(isChanged ? .resourceChanged : .malformedResponse, text)
         }
         guard byteCount == chunk.range.upperBound - chunk.range.lowerBound else {

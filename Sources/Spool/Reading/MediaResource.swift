@@ -137,7 +137,7 @@ public final class MediaResource: Sendable {
         return OpenedReader(id: id, position: position, resource: resource, own: own)
     }
 
-    /// Opens the same media with its own response, which is not cached. Returns `nil` if the cache is closed.
+    /// Opens the same media again, with a separate response that is not cached. Returns `nil` if the cache is closed.
     ///
     /// This method is for a reader that must validate the response in progress before using it. It is needed if nothing
     /// can prove that the response in progress and the reader's own response belong to the same version. The readers of

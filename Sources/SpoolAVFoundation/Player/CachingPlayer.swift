@@ -138,7 +138,7 @@ public import Spool
     /// Replaces all entries with the media at a URL, and plays it from the start.
     public func play(_ url: URL) { play(MediaSource(url: url)) }
 
-    /// Replaces all entries, and loads the first one, which plays if playback is requested.
+    /// Replaces all entries with the given sources, and loads the first one. It plays if playback is requested.
     public func load(_ sources: [MediaSource]) {
         queue.removeAll()
         queue.append(contentsOf: sources)

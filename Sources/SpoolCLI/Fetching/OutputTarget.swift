@@ -18,7 +18,7 @@ final class OutputTarget: Sendable {
     private let place: Place
     private let executor = BlockingExecutor(threadLimit: 1, name: "spool.output")
     /// The thread for pipes and terminals, whose reader may block a writer forever.
-    private let executor: InterruptibleExecutor
+    private let interruptible: InterruptibleExecutor
 
     /// Opens the target. `nil` means only the cache, `-` means standard output, and other values are paths.
     ///
@@ -26,15 +26,15 @@ final class OutputTarget: Sendable {
     ///
     /// - Throws: ``CommandFailure`` with code `unwritable` if the file cannot be created, or `CancellationError`.
     init(_ path: String?) async throws {
-        let executor = InterruptibleExecutor(name: "spool.pipe")
-        self.executor = executor
+        let interruptible = InterruptibleExecutor(name: "spool.pipe")
+        self.interruptible = patience
         switch path {
         case nil: place = .nowhere
         case "-": place = .standardOutput
         case let path?:
             var status = stat()
             if stat(path, &status) == 0, status.st_mode & S_IFMT != S_IFREG {
-                let handle = try await executor.run {
+                let handle = try await interruptible.run {
                     let descriptor = Foundation.open(path, O_WRONLY | O_CLOEXEC)
                     guard descriptor >= 0 else { throw Output.unwritable("“\(path)”", errno) }
                     return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
@@ -58,9 +58,9 @@ final class OutputTarget: Sendable {
     func write(_ data: Data) async throws {
         switch place {
         case .nowhere: break
-        case .standardOutput: try await executor.run { try Output.write(data) }
+        case .standardOutput: try await interruptible.run { try Output.write(data) }
         case .device(let handle, let path):
-            try await executor.run {
+            try await interruptible.run {
                 let code = data.withUnsafeBytes { Output.write($0, to: handle.fileDescriptor) }
                 if code != 0 { throw Output.unwritable("“\(path)”", code) }
             }

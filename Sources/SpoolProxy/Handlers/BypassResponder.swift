@@ -150,7 +150,8 @@ struct BypassResponder: Sendable {
         do {
             try await cache.invalidate(changed.compactMap(\.url))
         } catch {
-            configuration.logger.warning("the stored \(url.nameForMessages) may be stale: \(error)")
+            configuration.logger.warning(
+                "the stored response for \(url.nameForMessages) could not be marked as stale: \(error)")
         }
     }
 }

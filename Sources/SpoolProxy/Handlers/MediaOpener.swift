@@ -19,6 +19,8 @@ struct MediaOpener: Sendable {
     let priority: Priority
     /// Whether the request may use another request's response.
     var mayShare = true
+    /// Whether the request gets a response that no other request can replace.
+    var isSeparate = false
     /// The client's turn to send a request to the origin.
     let turn = OriginTurn()
 
@@ -38,6 +40,7 @@ struct MediaOpener: Sendable {
             }
             return opened
         }
+        if isSeparate { return try await opened(cache.separateMedia(for: source), range) }
         // A preload waits for players. Therefore, no player may wait for a preload.
         let media =
             priority == .preload

@@ -63,7 +63,7 @@ struct MediaResponder: Sendable {
         var cookies: HTTPFields = [:]
         // The first reader reads the requested range. Conditions may change the range, which then requires a second
         // reader.
-        for _ in 0..<4 {
+        for _ in 0..<6 {
             do {
                 let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
                 known = opened
@@ -99,8 +99,10 @@ struct MediaResponder: Sendable {
                     return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
                 return builder.response(to: request, plan, opened).setting(cookies)
-            } catch let error as CacheError where error.code == .resourceChanged && opener.mayShare {
-                // Another request's response has replaced the version before a byte of it was sent.
+            } catch let error as CacheError where error.code == .resourceChanged && !opener.isSeparate {
+                // Another request's response has replaced the version before a byte of it was sent. If this happens
+                // again, no other request may replace the next one.
+                opener.isSeparate = !opener.mayShare && !demand.onlyIfCached
                 (opener.mayShare, known, range) = (false, nil, self.range(of: request))
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)

@@ -151,7 +151,7 @@ package final class Generation: Sendable {
     /// The ranges that are only in memory.
     package var storedInMemory: ByteRangeSet { memory.storedRanges }
 
-    /// Evicts ranges in memory that are not near any reader.
+    /// Evicts the given ranges from memory. The caller checks that no reader is near them.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
     /// Whether reads currently skip the bytes on disk.

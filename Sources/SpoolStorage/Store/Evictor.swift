@@ -477,7 +477,7 @@ struct Evictor: Sendable {
         var left = Set(keys)
         defer {
             for key in keys { store.turns.end(key) }
-            // Resources that were opened meanwhile stay, and are added again, but pinned resources are not.
+            // Resources that were opened in the meantime are not evicted, and are added again unless they are pinned.
             queue.recordAgain(keys.filter { left.contains($0) })
         }
         var freed: Int64 = 0

@@ -338,8 +338,8 @@ struct GenerationTable: Sendable {
         return Array(idle.sorted { $0.stamp < $1.stamp }.prefix(idle.count - count))
     }
 
-    /// Closes a stored generation, unless it has been used since `stamp`. Afterwards, the claim of the generation is
-    /// again the number in the catalog.
+    /// Closes a stored generation, unless it has been used since `stamp`. From then on, the byte count in the
+    /// catalog is the generation's claim again.
     mutating func close(_ identifier: GenerationIdentifier, since stamp: UInt64) -> Generation? {
         guard let life = lives[identifier], life.phase == .current, life.leases == 0, life.isRecorded,
             life.stamp == stamp, !removing.contains(life.generation.key)

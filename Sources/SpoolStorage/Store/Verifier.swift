@@ -184,8 +184,8 @@ struct LedgerCheck: Sendable {
             let storedRanges = stored.storedRanges
             try expect(
                 blocks == stored.countedBytes && blocks == storedRanges.byteCount,
-                "\(record.url): its blocks contain \(blocks) bytes, but its record states \(stored.countedBytes) "
-                    + "and lists \(storedRanges.byteCount)")
+                "\(record.url): its blocks contain \(blocks) bytes, but \(stored.countedBytes) bytes are recorded, "
+                    + "and the recorded ranges contain \(storedRanges.byteCount)")
             let life = lives[stored.identifier]
             if let disk = life?.generation.disk {
                 try expect(

@@ -4,8 +4,8 @@ public import Spool
 /// A download of a DASH stream into a cache: the whole stream for offline playback, or its first seconds for a fast
 /// start.
 ///
-/// It works like ``HLSDownloader``, but downloads the MPD (ISO/IEC 23009-1) of a stream that has an end. Templates,
-/// lists or a single file may describe the segments.
+/// It works like ``HLSDownloader``, but takes the MPD (ISO/IEC 23009-1) of an on-demand stream. Live streams are not
+/// supported. Templates, lists or a single file may describe the segments.
 ///
 /// ```swift
 /// let download = DASHDownloader(MediaSource(url: manifest), in: cache)

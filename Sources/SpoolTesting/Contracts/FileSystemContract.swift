@@ -61,7 +61,7 @@ package enum FileSystemContract {
                 try expect(try files.list(folder) == ["b"], "the previous name still exists")
                 try expectFailure(.ENOENT, naming: folder + "/a") { try files.rename(folder + "/a", to: folder + "/c") }
             },
-            Case(description: "a folder is created with its parents, and again without effect") { files, folder in
+            Case(description: "creating a folder creates its parents; again, it has no effect") { files, folder in
                 let path = folder + "/one/two/three"
                 for _ in 0..<2 { try files.createDirectory(path) }
                 _ = try files.openFile(path + "/ä ö", .create)

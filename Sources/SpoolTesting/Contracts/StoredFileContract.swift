@@ -67,7 +67,7 @@ enum StoredFileContract {
     ]
 
     private static let holes: [Case] = [
-        Case(description: "an unwritten range reads as zeros, and leaves size and neighbors unchanged") { file in
+        Case(description: "a freed range reads as zeros, and the file keeps its size and other bytes") { file in
             let block = Int(Block.size)
             try write(String(repeating: "x", count: 3 * block), to: file, at: 0)
             try file.punchHole(Block.range(of: 1))

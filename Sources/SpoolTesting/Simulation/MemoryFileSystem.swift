@@ -143,7 +143,7 @@ package final class MemoryFileSystem: FileSystem {
     package func volumeSpace(at path: String) throws(CacheError) -> VolumeSpace {
         guard state.withLock({ $0.folders.contains(path) }) else {
             throw .system(
-                "has no volume whose free space can be read", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
+                "does not exist", path: path, errno: POSIXErrorCode.ENOENT.rawValue)
         }
         return VolumeSpace(size: 1 << 40, free: 1 << 39)
     }

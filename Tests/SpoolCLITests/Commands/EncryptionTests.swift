@@ -32,7 +32,7 @@ struct EncryptionTests {
 
     private func expectSilence(_ spool: SpoolProcess, _ location: SourceLocation = #_sourceLocation) {
         let silence = ForbiddenContent(words: ["hush", "127.0.0.1"], plain: [Self.bytes])
-        #expect(silence.broken(in: spool.file("cache").path) == [], sourceLocation: location)
+        #expect(silence.violations(in: spool.file("cache").path) == [], sourceLocation: location)
     }
 
     /// Fetches a URL with `get`, and returns the output.

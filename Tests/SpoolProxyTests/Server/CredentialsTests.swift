@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(
-        "Credentials that were first sent to an origin, or that an app sets for all requests, are sent to that origin")
+        "Bearer tokens are sent to each origin, Basic credentials to one that was requested before a playlist")
     func others() async throws {
         let bearer = try await Self.run { (server, playlist, segment) async throws in
             for target in [playlist, segment] {

@@ -69,45 +69,73 @@ import Testing
 
     @Test("E446: if a playlist that a client may use is replaced, the client does not receive the new one")
     func replacedPlaylist() async throws {
-        func playlist(_ number: Int) -> OriginResource {
-            let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n\(number).ts\n#EXT-X-ENDLIST\n"
-            var resource = OriginResource(
-                .data(Data(text.utf8)), etag: "\"\(number)\"", contentType: "application/vnd.apple.mpegurl")
-            resource.headerFields[.cacheControl] = "s-maxage=0"
-            return resource
-        }
-        let upstream = ScriptedUpstream(["/a.m3u8": playlist(1)])
+        let upstream = ScriptedUpstream(["/a.m3u8": Self.playlist(1)])
         try await ProxyServer.run(upstream: upstream) { _, cache in
-            let url = try #require(URL(string: "http://origin.example/a.m3u8"))
-            let media = cache.media(for: MediaSource(url: url))
+            let source = MediaSource(url: try #require(URL(string: "http://origin.example/a.m3u8")))
+            let media = cache.media(for: source)
             let opened = try await media.reader(demand: FreshnessDemand()).response()
-            let head = RequestHead(
-                method: .get, target: "/a.m3u8", minorVersion: 1, fields: RequestFields(bytes: [], lines: []),
-                body: .none, keepsAlive: true, host: "localhost")
-            let call = try OutgoingRequest(
-                OriginURL(url), head, AccessRules.Admitted(target: "/a.m3u8", prefix: ""),
-                ProxyClient(named: "client"), isReverse: true,
-                origins: OriginRules(allowedHosts: [], mark: "test", serverPorts: ServerPorts()))
-            let clock = ContinuousClock()
-            func manifest() async throws -> String? {
-                // This responder has not read any playlist yet.
-                let responder = ManifestResponder(
-                    cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
-                    date: DateText(), clock: clock, maximumBitRate: nil, notesNeeds: false)
-                return try await responder.manifest(of: media, opened, for: head, call)
-                    .map { String(decoding: $0.bytes, as: UTF8.self) }
-            }
-            let first = try await manifest()
-            #expect(first?.contains("1.ts") == true)
-
-            upstream.set("/a.m3u8", playlist(2))
-            var demand = FreshnessDemand()
-            demand.noCache = true
-            let other = cache.media(for: MediaSource(url: url))
-            #expect(try await other.reader(demand: demand).response().version != opened.version)
-            let error = await #expect(throws: CacheError.self) { try await manifest() }
+            #expect(try await Self.manifest(of: media, opened, in: cache)?.contains("1.ts") == true)
+            try await Self.replace(opened, of: source, in: cache, upstream)
+            let error = await #expect(throws: CacheError.self) { try await Self.manifest(of: media, opened, in: cache) }
             #expect(error?.code == .resourceChanged)
         }
+    }
+
+    @Test("E458: if a client's playlist was replaced twice, the next response can't be replaced")
+    func playlistReplacedAgain() async throws {
+        let upstream = ScriptedUpstream(["/a.m3u8": Self.playlist(1)])
+        try await ProxyServer.run(upstream: upstream) { _, cache in
+            let source = MediaSource(url: try #require(URL(string: "http://origin.example/a.m3u8")))
+            for isSeparate in [false, true] {
+                upstream.set("/a.m3u8", Self.playlist(1))
+                var opener = MediaOpener(
+                    cache: cache, date: DateText(), source: source, demand: FreshnessDemand(), priority: .playback)
+                (opener.mayShare, opener.isSeparate) = (false, isSeparate)
+                let opened = try await opener.open(.all, of: nil)
+                try await Self.replace(opened.head, of: source, in: cache, upstream)
+                let text = try? await Self.manifest(of: opened.media, opened.head, in: cache)
+                #expect(text?.contains("1.ts") == (isSeparate ? true : nil))
+                opened.reader.cancel()
+            }
+        }
+    }
+
+    private static func playlist(_ number: Int) -> OriginResource {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n\(number).ts\n#EXT-X-ENDLIST\n"
+        var resource = OriginResource(
+            .data(Data(text.utf8)), etag: "\"\(number)\"", contentType: "application/vnd.apple.mpegurl")
+        resource.headerFields[.cacheControl] = "s-maxage=0"
+        return resource
+    }
+
+    /// Replaces the stored version of a playlist by the response to another request.
+    private static func replace(
+        _ opened: OpenedResponse, of source: MediaSource, in cache: MediaCache, _ upstream: ScriptedUpstream
+    ) async throws {
+        upstream.set("/a.m3u8", playlist(2))
+        var demand = FreshnessDemand()
+        demand.noCache = true
+        let other = try await cache.media(for: source).reader(demand: demand).response()
+        #expect(other.version != opened.version)
+    }
+
+    /// Reads and rewrites a playlist with a responder that has not read any playlist yet.
+    private static func manifest(
+        of media: MediaResource, _ opened: OpenedResponse, in cache: MediaCache
+    ) async throws -> String? {
+        let head = RequestHead(
+            method: .get, target: "/a.m3u8", minorVersion: 1, fields: RequestFields(bytes: [], lines: []),
+            body: .none, keepsAlive: true, host: "localhost")
+        let call = try OutgoingRequest(
+            OriginURL(media.source.url), head, AccessRules.Admitted(target: "/a.m3u8", prefix: ""),
+            ProxyClient(named: "client"), isReverse: true,
+            origins: OriginRules(allowedHosts: [], mark: "test", serverPorts: ServerPorts()))
+        let clock = ContinuousClock()
+        let responder = ManifestResponder(
+            cache: cache, knowledge: StreamKnowledge(), offline: OfflineVariants(cache: cache, clock: clock),
+            date: DateText(), clock: clock, maximumBitRate: nil, notesNeeds: false)
+        return try await responder.manifest(of: media, opened, for: head, call)
+            .map { String(decoding: $0.bytes, as: UTF8.self) }
     }
 
     @Test("E225: the next request on a connection does not receive the cookie of the previous response")

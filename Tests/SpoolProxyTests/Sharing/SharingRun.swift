@@ -230,7 +230,7 @@ final class SharingRun: Sendable {
         }
         let status = lines.first?.split(separator: " ").dropFirst().first.flatMap { Int($0) }
         let body = Array(bytes[end.upperBound...])
-        // The body counts as started once its stamp is complete, which ends with a semicolon.
+        // The body counts as started once its stamp, which ends with a semicolon, is complete.
         guard let status, body.contains(UInt8(ascii: ";")) else { return nil }
         return StrictResponseReader.Response(status: status, fields: fields, body: body)
     }

@@ -139,7 +139,7 @@ struct UnprovenVersionCases {
             let previous = stage.origin.log.exchanges.count
             #expect(previous <= 2)
             for count in 1...2 {
-                // Otherwise, the response would have the same timestamp as the request, and might be shared.
+                // A previous response with the same timestamp as the next request might be shared.
                 stage.clock.advance(by: .seconds(1))
                 bytes = try await cache.media(for: stage.url()).bytes()
                 #expect(bytes.isEmpty)

@@ -12,7 +12,7 @@ struct InMemoryTests {
 
     private func url(_ path: String) throws -> URL { try #require(URL(string: "http://origin.test/\(path)")) }
 
-    @Test("A cache in memory stores the media of a custom transport, and uses a custom clock")
+    @Test("An in-memory cache stores media from a custom transport, and uses a custom clock")
     func inMemory() async throws {
         let origin = ScriptedUpstream([
             "/a": OriginResource(.pattern(song), rules: [.first(2, .status(503))])

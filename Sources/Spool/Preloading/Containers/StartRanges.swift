@@ -104,7 +104,8 @@ struct StartPlan: Sendable, Equatable {
 
     /// Creates an empty plan.
     ///
-    /// - Parameter seconds: The amount of media. If only the average rate is known, the start may need more.
+    /// - Parameter seconds: The duration of media to preload, in seconds. If only the average rate is known, the start
+    ///   may need more bytes.
     init(seconds: Double, length: Int64?) {
         self.seconds = seconds
         self.length = length
