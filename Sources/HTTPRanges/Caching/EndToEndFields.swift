@@ -192,10 +192,17 @@ package struct Vary: Sendable, Hashable {
     ///
     /// `Origin` is also nominated if only the web pages of one origin may read the response (Fetch standard, “CORS
     /// protocol and HTTP caches”). Some servers omit `Origin` from `Vary`.
-    package init(fields: HTTPFields) {
+    ///
+    /// - Parameter request: The fields of the request, or `nil` if they are not known. If the response names a fixed
+    ///   origin, which is not that of the request, `Origin` is not nominated.
+    package init(fields: HTTPFields, request: HTTPFields? = nil) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
         var parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }
-        if let readers = fields[.accessControlAllowOrigin], readers != "*" { parsed.append("origin") }
+        if let readers = fields[.accessControlAllowOrigin], readers != "*",
+            request.map({ $0[.origin] == readers }) ?? true
+        {
+            parsed.append("origin")
+        }
         isAny = parsed.contains(nil)
         names = Set(parsed.compactMap { $0 }).sorted()
     }

@@ -28,7 +28,9 @@ struct FreshnessUpdate {
             let isOther =
                 length != nil && known.length != nil && length != known.length
                 || validator.contradicts(known.validator)
-            if head.status == .ok, !isOther {
+            // Another status, which the origin may send to one client only, does not concern the stored version.
+            guard head.status == .ok else { return }
+            if !isOther {
                 // Equal lengths do not prove the same version, and only a response to `GET` shows how long a playlist
                 // may be used.
                 guard validator.confirms(known.validator), generation.storedFreshness?.isUseLimited != true else {
@@ -42,7 +44,7 @@ struct FreshnessUpdate {
                 // No opening has waited for this response.
                 resource.version.validated(generation, head.headerFields, cacheability, for: 0)
                 resource.recordDescribed()
-            } else if head.status.kind != .serverError {
+            } else {
                 // The stored version has to be validated before its next use.
                 limit(generation) { freshness in
                     freshness.freshUntil = 0

@@ -122,7 +122,7 @@ final class LastResponse: Sendable {
         // The cookies of a 304 are sent with the fields of the stored response. A cache in front of Spool must not
         // share them.
         if head.status == .notModified {
-            let control = CacheControl(fields: head.headerFields)
+            let control = CacheControl.governing(head.headerFields).control
             let directives = [
                 ("no-store", control.noStore), ("private", control.isPrivate), ("no-cache", control.noCache),
             ]

@@ -279,7 +279,7 @@ struct ResponseEvaluation {
         version.contentType = version.contentType ?? known.contentType
         if version != known { current.update(version, nil) }
         var cacheability = cacheability
-        cacheability.freshness = cacheability.freshness.updating(current.storedFreshness)
+        if let stored = current.storedFreshness { cacheability.freshness = cacheability.combined(with: stored) }
         resource.version.confirmed(by: cacheability, of: current, for: openings)
         scheduler.continued(current, length: version.length)
         resource.checkComplete()

@@ -11,6 +11,7 @@ struct ResponseCacheability: Sendable {
     private let hasCacheControl: Bool
     private let hasExpires: Bool
     private let hasVary: Bool
+    private let request: HTTPFields
 
     /// Determines the cacheability of a response under a policy.
     ///
@@ -23,7 +24,7 @@ struct ResponseCacheability: Sendable {
     ) {
         let fields = response.headerFields
         let control = CacheControl.governing(fields).control
-        let vary = Vary(fields: fields)
+        let vary = Vary(fields: fields, request: request)
         let responseTime = Int64(responseDate.timeIntervalSince1970)
         // Only whole seconds of delay count toward the age. A clock second that ends during the request does not count.
         let delay = Int64(responseDate.timeIntervalSince(requestDate))
@@ -54,6 +55,21 @@ struct ResponseCacheability: Sendable {
         self.hasCacheControl = fields.contains(.cacheControl)
         self.hasExpires = fields.contains(.expires)
         self.hasVary = fields.contains(.vary)
+        self.request = request
+    }
+
+    /// Returns the freshness of this response, with the stored headers updated by its fields. All of these fields
+    /// determine which requests the response is for.
+    func combined(with stored: StoredFreshness) -> StoredFreshness {
+        var result = freshness.updating(stored)
+        var vary = Vary(fields: result.head?.fields ?? [:], request: request)
+        if stored.head == nil { vary.names = hasVary ? result.vary : stored.vary }
+        // The stored fields may name an origin that is not that of this request.
+        if stored.vary.contains("origin") { vary.names = Set(vary.names + ["origin"]).sorted() }
+        let isSame = !hasVary && vary.names == stored.vary
+        result.vary = vary.names
+        result.selected = isSame ? stored.selected : StoredFreshness.digest(of: vary, in: request)
+        return result
     }
 
     /// Returns the freshness after a 304 response, whose fields replace the stored fields with the same names (RFC 9111
@@ -63,11 +79,7 @@ struct ResponseCacheability: Sendable {
     /// later.
     func freshness(updating stored: StoredFreshness?) -> StoredFreshness {
         guard let stored else { return freshness }
-        var result = freshness.updating(stored)
-        if !hasVary {
-            result.vary = stored.vary
-            result.selected = stored.selected
-        }
+        var result = combined(with: stored)
         if let head = result.head, stored.head != nil {
             result.renew(from: head)
             return result

@@ -27,7 +27,7 @@ final class OutputTarget: Sendable {
     /// - Throws: ``CommandFailure`` with code `unwritable` if the file cannot be created, or `CancellationError`.
     init(_ path: String?) async throws {
         let interruptible = InterruptibleExecutor(name: "spool.pipe")
-        self.interruptible = patience
+        self.interruptible = interruptible
         switch path {
         case nil: place = .nowhere
         case "-": place = .standardOutput

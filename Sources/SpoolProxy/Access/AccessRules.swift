@@ -49,22 +49,22 @@ struct AccessRules: Sendable {
         try checkHost(head)
         guard let token else {
             try checkPage(head)
-            return Admitted(target: head.target, prefix: "", secrets: secrets)
+            return try admitted(head.target)
         }
-        if let rest = withoutToken(head.target, token) {
-            // The rest is sent to the origin, which must not receive the token.
-            guard !["~", "%7E", "%7e"].contains(where: { rest.contains($0 + token) }) else {
-                throw RequestFailure(400, "the token may appear only at the start of the path")
-            }
-            return Admitted(target: rest, prefix: "/~" + token, secrets: secrets)
-        }
+        if let rest = withoutToken(head.target, token) { return try admitted(rest, prefix: "/~" + token) }
         // `Proxy-Authorization` is for clients that send `Authorization` to the origin.
         for name in ["proxy-authorization", "authorization"] as [StaticString] {
-            for value in head.fields.values(name) where isBearer(value, token) {
-                return Admitted(target: head.target, prefix: "", secrets: secrets)
-            }
+            for value in head.fields.values(name) where isBearer(value, token) { return try admitted(head.target) }
         }
         throw RequestFailure(401, "a token is required: /~TOKEN at the start of the path, or a Bearer token")
+    }
+
+    /// Returns the allowed request for a target, which is sent to the origin, and must not contain a secret.
+    private func admitted(_ target: String, prefix: String = "") throws(RequestFailure) -> Admitted {
+        for secret in secrets where ["~", "%7E", "%7e"].contains(where: { target.contains($0 + secret) }) {
+            throw RequestFailure(400, "the token may appear only at the start of the path")
+        }
+        return Admitted(target: target, prefix: prefix, secrets: secrets)
     }
 
     /// Checks the host of a request.

@@ -36,13 +36,13 @@ struct OriginRules: Sendable {
                 403, "\(url.authority) is not on the internet; only clients on this machine may request it")
         }
         let port = url.effectivePort
+        if !patterns.isEmpty, !patterns.contains(where: { $0.matches(url.host, port: port) }) {
+            throw RequestFailure(403, "\(url.authority) is not an allowed origin")
+        }
         if address.map({ serverPorts.contains(port, at: $0) })
             ?? (isThisMachine(url.host) && serverPorts.contains(port))
         {
             throw RequestFailure(403, "this server does not send requests to itself")
-        }
-        if !patterns.isEmpty, !patterns.contains(where: { $0.matches(url.host, port: port) }) {
-            throw RequestFailure(403, "\(url.authority) is not an allowed origin")
         }
     }
 

@@ -82,9 +82,10 @@ struct BypassResponder: Sendable {
         _ body: RequestBodyStream.Body?
     ) async throws -> UpstreamResponse {
         var fields = fields
-        OutgoingFields.addConditions(of: request.fields.all, to: &fields, isHead: request.method == .head)
+        let own = HTTPFields(request.fields.all.filter { !OutgoingFields.holds($0, call.secrets) })
+        OutgoingFields.addConditions(of: own, to: &fields, isHead: request.method == .head)
         for name in [HTTPField.Name.cacheControl, .acceptEncoding] {
-            for value in request.fields.all[values: name] { fields.append(HTTPField(name: name, value: value)) }
+            for value in own[values: name] { fields.append(HTTPField(name: name, value: value)) }
         }
         if case .length(let length) = request.body { fields[.contentLength] = String(length) }
         var asked = UpstreamRequest(url: url, headerFields: fields)

@@ -1,4 +1,5 @@
 #if Proxy
+import HTTPTypes
 import Spool
 import SpoolStorage
 
@@ -9,6 +10,11 @@ struct MediaOpener: Sendable {
         let media: MediaResource
         let reader: MediaReader
         let head: OpenedResponse
+        /// The resource that received the response to the client's own request, with its cookies, if it is not `media`.
+        var confirming: MediaResource?
+
+        /// Takes the cookies in the response to the client's own request.
+        func takeCookies(for source: MediaSource) -> HTTPFields? { (confirming ?? media).takeCookies(for: source) }
     }
 
     let cache: MediaCache
@@ -86,7 +92,7 @@ struct MediaOpener: Sendable {
             reader.cancel()
             return nil
         }
-        return Opened(media: other, reader: reader, head: head)
+        return Opened(media: other, reader: reader, head: head, confirming: media)
     }
 
     private func reader(of media: MediaResource, _ range: MediaRange) -> MediaReader {

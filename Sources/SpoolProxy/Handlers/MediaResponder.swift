@@ -69,7 +69,7 @@ struct MediaResponder: Sendable {
                 known = opened
                 if call.isReverse, !demand.onlyIfCached, cookies.isEmpty, needsOwnCookies(opened.head) {
                     passed.insert(client, at: date.second)
-                    guard let own = opened.media.takeCookies(for: source) else {
+                    guard let own = opened.takeCookies(for: source) else {
                         opened.reader.cancel()
                         return try await passing.respond(to: request, call, body: nil, hold: hold)
                     }
@@ -78,7 +78,7 @@ struct MediaResponder: Sendable {
                     !EndToEndFields.hasCookies(opened.head.response.fields)
                 {
                     // The origin's response may set cookies even if it only confirms the stored response.
-                    cookies = opened.media.takeCookies(for: source) ?? [:]
+                    cookies = opened.takeCookies(for: source) ?? [:]
                 }
                 let plan = builder.plan(for: request, opened.head.response)
                 let length = opened.head.response.length

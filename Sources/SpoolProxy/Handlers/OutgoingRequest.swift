@@ -17,6 +17,8 @@ struct OutgoingRequest: Sendable {
     /// A command uses the server's URLs itself, so manifests are not rewritten. All fields of its requests are for the
     /// origin.
     let isForOperator: Bool
+    /// The server's secrets, which no field for an origin may contain.
+    let secrets: [String]
     /// The source that ``SourceRegistry`` has for the URL, or `nil` if there is none.
     var presentation: PresentationSource?
     /// The cookies that origins have set for earlier requests for the same file. The value is `nil` if no cookies are
@@ -34,6 +36,7 @@ struct OutgoingRequest: Sendable {
         try origins.checkLoop(request.fields)
         self.url = url
         self.prefix = admitted.prefix
+        self.secrets = admitted.secrets
         self.isReverse = isReverse
         self.isForOperator = isForOperator
         let asked = request.fields.all
@@ -157,7 +160,8 @@ enum OutgoingFields {
             })
     }
 
-    private static func holds(_ field: HTTPField, _ secrets: [String]) -> Bool {
+    /// Returns whether a field contains one of the secrets.
+    static func holds(_ field: HTTPField, _ secrets: [String]) -> Bool {
         secrets.contains { field.value.contains($0) }
     }
 

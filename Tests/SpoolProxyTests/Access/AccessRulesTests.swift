@@ -85,6 +85,11 @@ import Testing
             #expect(failure?.status == 400)
         }
         #expect(try rules.admit(Self.head("/~s3cret/s3cret.mp3")).target == "/s3cret.mp3")
+        for (token, secret) in [("s3cret", "s3cret"), ("s3cret", "operat0r"), (nil, "operat0r")] {
+            let rules = AccessRules(token: token, serverNames: [], operatorToken: "operat0r")
+            let head = try Self.head("/http/h/~\(secret)/a", token.map { "Authorization: Bearer \($0)\r\n" } ?? "")
+            #expect(throws: RequestFailure.self) { try rules.admit(head) }
+        }
     }
 
     @Test("E453: the server's own ports are recognized at every address of this machine, and errors do not reveal them")
@@ -96,14 +101,16 @@ import Testing
         #expect(addresses.count > 1)
         for address in addresses { #expect(ports.contains(8788, at: address) && !ports.contains(8787, at: address)) }
         #expect(!ports.contains(8788, at: try #require(IPAddress("198.51.100.7"))))
-        let rules = OriginRules(allowedHosts: [], mark: "test", serverPorts: ports)
         let client = ProxyClient(named: try #require(IPAddress("203.0.113.5")))
-        let messages = try [8787, 8788].map { port in
-            let url = try OriginURL(#require(URL(string: "http://127.0.0.1:\(port)/")))
-            let failure = #expect(throws: RequestFailure.self) { try rules.check(url, for: client, isOwn: false) }
-            return failure?.reason.replacing("\(port)", with: "")
+        for hosts in [[], ["cdn.example"]] {
+            let rules = OriginRules(allowedHosts: hosts, mark: "test", serverPorts: ports)
+            let messages = try [8787, 8788].map { port in
+                let url = try OriginURL(#require(URL(string: "http://127.0.0.1:\(port)/")))
+                let failure = #expect(throws: RequestFailure.self) { try rules.check(url, for: client, isOwn: false) }
+                return failure?.reason.replacing("\(port)", with: "")
+            }
+            #expect(messages[0] == messages[1])
         }
-        #expect(messages[0] == messages[1])
     }
 
     @Test func `A page from another origin is not allowed to change anything`() throws {

@@ -14,11 +14,14 @@ import Testing
         var status = 200
         var fields: HTTPFields
         var byte: UInt8 = 1
+        /// Whether the last byte of a body of two bytes is sent with the next response.
+        var isHeld = false
     }
 
     /// An origin whose responses a closure returns. It counts the requests.
     private final class ClosureUpstream: Upstream {
         private let requests = Mutex(0)
+        private let held = Mutex<AsyncStream<Data>.Continuation?>(nil)
         private let respond: @Sendable (UpstreamRequest, Int) async throws -> Reply
 
         init(_ respond: @escaping @Sendable (UpstreamRequest, Int) async throws -> Reply) { self.respond = respond }
@@ -33,10 +36,16 @@ import Testing
             let reply = try await respond(request, number)
             let (stream, body) = AsyncStream.makeStream(of: Data.self)
             if reply.status == 200, request.method != .head { body.yield(Data([reply.byte])) }
-            body.finish()
+            let previous = held.withLock { held in
+                defer { held = reply.isHeld ? body : nil }
+                return held
+            }
+            previous?.yield(Data([1]))
+            previous?.finish()
+            if !reply.isHeld { body.finish() }
             var fields = reply.fields
             if fields[.lastModified] == nil { fields[.eTag] = "\"a\"" }
-            if reply.status == 200 { fields[.contentLength] = "1" }
+            if reply.status == 200 { fields[.contentLength] = reply.isHeld ? "2" : "1" }
             return UpstreamResponse(
                 head: HTTPResponse(status: .init(code: reply.status), headerFields: fields), url: request.url,
                 body: UpstreamBody(stream))
@@ -130,16 +139,36 @@ import Testing
 
     @Test("E450: the cookies of a 304 are sent with its directives", arguments: ["no-store", "private", "no-cache"])
     func cookiesOfConfirmation(directive: String) async throws {
+        let name = try #require(HTTPField.Name("CDN-Cache-Control"))
         let upstream = ClosureUpstream { _, number in
             number == 1
                 ? Reply(fields: [.cacheControl: "public, max-age=600"])
-                : Reply(status: 304, fields: [.cacheControl: directive + ", max-age=9", .setCookie: "sid=b"])
+                : Reply(status: 304, fields: [.cacheControl: "max-age=9", name: directive, .setCookie: "sid=b"])
         }
         try await Self.run(upstream) { (server) async throws in
             #expect(try await server.get("/a").status == 200)
             let reloaded = try await server.get("/a", "Cache-Control: no-cache\r\n")
             #expect(reloaded.field("set-cookie") == "sid=b")
             #expect(reloaded.head.contains(directive), "\(reloaded.head)")
+        }
+    }
+
+    @Test("E466: a client that joins the readers of a version receives the cookies of the 304 that confirms it")
+    func cookiesOfReaders() async throws {
+        let upstream = ClosureUpstream { request, number in
+            request.headerFields[.ifNoneMatch] == nil
+                ? Reply(fields: [.cacheControl: "public, max-age=600"], isHeld: number == 1)
+                : Reply(status: 304, fields: [.setCookie: "sid=b"])
+        }
+        var configuration = ProxyConfiguration()
+        configuration.origin = URL(string: "http://origin.example/")
+        try await ProxyServer.run(configuration, upstream: upstream) { server, cache in
+            async let first = server.get("/a")
+            while try await cache.storedResources().isEmpty { await Task.yield() }
+            let second = try await server.get("/a", "Cache-Control: no-cache\r\nX-Session: 1\r\n")
+            #expect(second.status == 200 && second.field("set-cookie") == "sid=b")
+            #expect(try await first.status == 200)
+            #expect(upstream.count == 2)
         }
     }
 
@@ -154,6 +183,66 @@ import Testing
                 let response = try await server.get("/a", "Origin: \(origin)\r\n")
                 #expect(response.field("access-control-allow-origin") == origin)
             }
+            #expect(upstream.count == 2)
+        }
+    }
+
+    @Test(
+        "E463: after a 304, the stored response is for the pages that all of its fields name",
+        arguments: [["a", "a", "b"], [nil, "a", "b"]] as [[String?]])
+    func readersAfterConfirmation(pages: [String?]) async throws {
+        let isCopied = pages[0] == nil
+        let upstream = ClosureUpstream { request, number in
+            guard number != 2 else {
+                var fields: HTTPFields = [.cacheControl: "public, max-age=600", .eTag: "\"1\""]
+                if isCopied { fields[.accessControlAllowOrigin] = request.headerFields[.origin] }
+                if !isCopied { fields[.vary] = "Accept-Encoding" }
+                return Reply(status: 304, fields: fields)
+            }
+            var fields: HTTPFields = [.cacheControl: number == 1 ? "max-age=0" : "max-age=600", .eTag: "\"1\""]
+            fields[.accessControlAllowOrigin] = request.headerFields[.origin]
+            if !isCopied { fields[.vary] = "Accept-Encoding" }
+            return Reply(fields: fields)
+        }
+        try await Self.run(upstream) { (server) async throws in
+            for page in pages {
+                let field = page.map { "Origin: https://\($0).example\r\n" } ?? ""
+                let response = try await server.get("/a", field)
+                #expect(response.field("access-control-allow-origin") == page.map { "https://\($0).example" })
+            }
+            #expect(upstream.count == 3)
+        }
+    }
+
+    @Test("E464: a response that names a fixed origin is stored once for all clients without that origin")
+    func fixedOrigin() async throws {
+        let upstream = ClosureUpstream { _, _ in
+            Reply(fields: [
+                .cacheControl: "public, max-age=600", .accessControlAllowOrigin: "https://player.example",
+            ])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            for field in ["", "Origin: https://player.example\r\n", ""] {
+                let response = try await server.get("/a", field)
+                #expect(response.field("access-control-allow-origin") == "https://player.example")
+            }
+            #expect(upstream.count == 1)
+        }
+    }
+
+    @Test(
+        "E465: an error in response to one client's HEAD request does not end freshness",
+        arguments: [401, 403, 404, 429])
+    func headWithError(status: Int) async throws {
+        let upstream = ClosureUpstream { request, _ in
+            request.method == .head
+                ? Reply(status: status, fields: [:]) : Reply(fields: [.cacheControl: "public, max-age=600"])
+        }
+        try await Self.run(upstream) { (server) async throws in
+            #expect(try await server.get("/a").status == 200)
+            let bad = try await server.get("/a", "Cache-Control: no-cache\r\nX-Session: 1\r\n", method: "HEAD")
+            #expect(bad.status == status)
+            #expect(try await server.get("/a").status == 200)
             #expect(upstream.count == 2)
         }
     }
