@@ -86,17 +86,13 @@ import Testing
         let upstream = ScriptedUpstream(["/a.m3u8": Self.playlist(1)])
         try await ProxyServer.run(upstream: upstream) { _, cache in
             let source = MediaSource(url: try #require(URL(string: "http://origin.example/a.m3u8")))
-            for isSeparate in [false, true] {
-                upstream.set("/a.m3u8", Self.playlist(1))
-                var opener = MediaOpener(
-                    cache: cache, date: DateText(), source: source, demand: FreshnessDemand(), priority: .playback)
-                (opener.mayShare, opener.isSeparate) = (false, isSeparate)
-                let opened = try await opener.open(.all, of: nil)
-                try await Self.replace(opened.head, of: source, in: cache, upstream)
-                let text = try? await Self.manifest(of: opened.media, opened.head, in: cache)
-                #expect(text?.contains("1.ts") == (isSeparate ? true : nil))
-                opened.reader.cancel()
-            }
+            var opener = MediaOpener(
+                cache: cache, date: DateText(), source: source, demand: FreshnessDemand(), priority: .playback)
+            (opener.mayShare, opener.isSeparate) = (false, true)
+            let opened = try await opener.open(.all, of: nil)
+            try await Self.replace(opened.head, of: source, in: cache, upstream)
+            #expect(try await Self.manifest(of: opened.media, opened.head, in: cache)?.contains("1.ts") == true)
+            opened.reader.cancel()
         }
     }
 
