@@ -9,8 +9,8 @@ final class RequestBodyStream: Sendable {
     struct Interrupted: Error {}
 
     private struct State {
-        var pieces: [ByteBuffer] = []
-        var bytes = 0
+        /// The bytes that the reader has not received yet.
+        var bytes = ByteBuffer()
         var isEnded = false
         var isFailed = false
         var waiter: CheckedContinuation<ByteBuffer?, any Error>?
@@ -26,14 +26,18 @@ final class RequestBodyStream: Sendable {
     init(requestMore: @escaping @Sendable () -> Void) { self.requestMore = requestMore }
 
     /// Whether the stream accepts more bytes.
-    var hasSpace: Bool { state.withLock { $0.bytes < Self.limit } }
+    var hasSpace: Bool { state.withLock { $0.bytes.readableBytes < Self.limit } }
 
     /// Adds a piece from the client.
     func take(_ bytes: ByteBuffer) {
         let waiter = state.withLock { state in
             if let waiter = state.waiter.take() { return Optional(waiter) }
-            state.pieces.append(bytes)
-            state.bytes += bytes.readableBytes
+            // A small slice would retain the whole buffer in which it was received.
+            if state.bytes.readableBytes == 0, bytes.storageCapacity <= 2 * bytes.readableBytes {
+                state.bytes = bytes
+            } else {
+                state.bytes.writeImmutableBuffer(bytes)
+            }
             return nil
         }
         waiter?.resume(returning: bytes)
@@ -51,10 +55,9 @@ final class RequestBodyStream: Sendable {
     /// Ends the body with an error, because the client stopped sending or the reader stopped reading.
     func fail() {
         let waiter = state.withLock { state in
-            // A reader must not interpret discarded pieces as the end.
-            if !state.isEnded || !state.pieces.isEmpty { state.isFailed = true }
-            state.pieces = []
-            state.bytes = 0
+            // A reader must not interpret discarded bytes as the end.
+            if !state.isEnded || state.bytes.readableBytes > 0 { state.isFailed = true }
+            state.bytes = ByteBuffer()
             return state.waiter.take()
         }
         waiter?.resume(throwing: Interrupted())
@@ -81,10 +84,9 @@ final class RequestBodyStream: Sendable {
             try await withCheckedThrowingContinuation { continuation in
                 let ready = state.withLock { state -> Result<ByteBuffer?, any Error>? in
                     if state.isFailed { return .failure(Interrupted()) }
-                    if !state.pieces.isEmpty {
-                        let piece = state.pieces.removeFirst()
-                        state.bytes -= piece.readableBytes
-                        return .success(piece)
+                    if state.bytes.readableBytes > 0 {
+                        defer { state.bytes = ByteBuffer() }
+                        return .success(state.bytes)
                     }
                     if state.isEnded { return .success(nil) }
                     state.waiter = continuation

@@ -4,7 +4,7 @@ import Testing
 @testable import SpoolProxy
 
 @Suite struct RequestBodyStreamTests {
-    @Test func `A body is delivered in the received pieces, up to its end`() async throws {
+    @Test func `A body is delivered completely, up to its end`() async throws {
         let stream = RequestBodyStream {}
         stream.take(ByteBuffer(string: "ab"))
         stream.take(ByteBuffer(string: "c"))
@@ -25,5 +25,24 @@ import Testing
         await #expect(throws: RequestBodyStream.Interrupted.self) {
             for try await _ in stream.body {}
         }
+    }
+
+    @Test("E461: pieces of one byte are joined, and do not retain the buffer in which they were received")
+    func tinyPieces() async throws {
+        let received = ByteBuffer(repeating: 7, count: 64 << 10)
+        let stream = RequestBodyStream {}
+        for index in 0..<262_144 where stream.hasSpace {
+            if let piece = received.getSlice(at: index % received.readableBytes, length: 1) { stream.take(piece) }
+        }
+        stream.end()
+        var (pieces, bytes, capacity) = (0, 0, 0)
+        for try await piece in stream.body {
+            pieces += 1
+            bytes += piece.readableBytes
+            capacity += piece.storageCapacity
+        }
+        #expect(bytes == 262_144)
+        #expect(pieces < 1000)
+        #expect(capacity <= 1 << 20)
     }
 }
