@@ -5,6 +5,8 @@ import XMLTokens
 struct DASHParser {
     /// The maximum number of representations, and of entries in lists and timelines.
     static let maximumEntries = 20_000
+    /// The maximum number of prefixes that an element and those around it declare for the namespace of DASH.
+    static let maximumPrefixes = 16
 
     /// A URL to which references are relative.
     private struct Base {
@@ -59,6 +61,8 @@ struct DASHParser {
         let tagName: ArraySlice<UInt8>
         /// The name without the namespace prefix of DASH's elements. It is empty for an element in another namespace.
         let name: String
+        /// The prefixes that are declared for the namespace of DASH in the element.
+        let prefixes: [ArraySlice<UInt8>]
         /// The position of the element's start tag.
         let start: Int
         /// The base of the element's own `BaseURL` elements.
@@ -82,8 +86,8 @@ struct DASHParser {
     }
 
     private(set) var prefix: [UInt8] = []
-    /// The prefixes, other than `prefix`, that the root declares for its own namespace, including their colons.
-    private var aliases: [[UInt8]] = []
+    /// The namespace of DASH, as the root declares it for its own prefix.
+    private var namespace = "urn:mpeg:dash:schema:mpd:2011"
     private(set) var firstChild: Int?
     private(set) var hasBaseURL = false
     private(set) var references: [DASHDocument.Reference] = []
@@ -130,7 +134,9 @@ struct DASHParser {
                     }
                     root = tag
                     prefix = Array(tag.name[..<tag.name.localName.startIndex])
-                    aliases = Self.aliases(of: prefix, in: tag)
+                    let own = String(decoding: prefix.dropLast(), as: UTF8.self)
+                    let declared = tag.value(prefix.isEmpty ? "xmlns" : "xmlns:" + own)
+                    namespace = declared.flatMap { XMLText.unescaped($0) } ?? namespace
                 }
                 try start(tag)
                 if tag.isEmpty { try end(at: scanner.position) }
@@ -162,16 +168,21 @@ struct DASHParser {
         }
     }
 
-    /// Returns the prefixes, other than `prefix`, that the root declares for its own namespace (Namespaces in XML 1.0,
-    /// §3).
-    private static func aliases(of prefix: [UInt8], in root: XMLStartTag) -> [[UInt8]] {
-        let declared = root.attributes.compactMap { name, value -> (prefix: [UInt8], namespace: [UInt8])? in
-            if name.elementsEqual("xmlns".utf8) { return ([], Array(value)) }
-            guard name.starts(with: "xmlns:".utf8) else { return nil }
-            return (Array(name.dropFirst(6)) + [UInt8(ascii: ":")], Array(value))
+    /// Returns the prefixes, without colons, that are declared for the namespace of DASH in an element (Namespaces in
+    /// XML 1.0, §6.1).
+    private func declaredPrefixes(in tag: XMLStartTag) throws(ManifestError) -> [ArraySlice<UInt8>] {
+        var prefixes = open.last?.prefixes ?? []
+        for (name, value) in tag.attributes where name.elementsEqual("xmlns".utf8) || name.starts(with: "xmlns:".utf8) {
+            let declared = name.dropFirst(6)
+            prefixes.removeAll { $0 == declared }
+            guard XMLText.unescaped(value) == namespace else { continue }
+            guard prefixes.count < Self.maximumPrefixes else {
+                throw ManifestError(
+                    .tooLarge, "the MPD declares more than \(Self.maximumPrefixes) prefixes for its namespace")
+            }
+            prefixes.append(declared)
         }
-        guard let own = declared.first(where: { $0.prefix == prefix })?.namespace else { return [] }
-        return declared.filter { $0.namespace == own && $0.prefix != prefix }.map(\.prefix)
+        return prefixes
     }
 
     // MARK: Elements
@@ -179,8 +190,9 @@ struct DASHParser {
     private mutating func start(_ tag: XMLStartTag) throws(ManifestError) {
         let local = tag.name.localName
         let own = tag.name[..<local.startIndex]
-        let isKnown =
-            local.count <= 32 && (own.elementsEqual(prefix) || aliases.contains { own.elementsEqual($0) })
+        let prefixes = try declaredPrefixes(in: tag)
+        // Some players ignore namespaces, so the prefix of the root is known even if it is declared again.
+        let isKnown = local.count <= 32 && (own.elementsEqual(prefix) || prefixes.contains(own.dropLast()))
         let name = isKnown ? String(decoding: local, as: UTF8.self) : ""
         if open.count == 1, firstChild == nil, !local.elementsEqual("ProgramInformation".utf8) {
             firstChild = tag.start
@@ -196,8 +208,8 @@ struct DASHParser {
         if !tag.isEmpty, !open.isEmpty { open[open.count - 1].isMixed = true }
         open.append(
             Element(
-                tagName: tag.name, name: name, start: tag.start, outer: outer, inner: outer, isIgnored: isIgnored,
-                segments: segments,
+                tagName: tag.name, name: name, prefixes: prefixes, start: tag.start, outer: outer, inner: outer,
+                isIgnored: isIgnored, segments: segments,
                 pending: (first..<references.count).filter { [.media, .template].contains(references[$0].kind) }))
         guard tag.isEmpty || open.count <= DASHDocument.maximumDepth else {
             throw ManifestError(

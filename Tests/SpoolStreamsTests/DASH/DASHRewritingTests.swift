@@ -105,6 +105,35 @@ import Testing
     }
 
     @Test(
+        "E462: references are rewritten if the element or one around it declares its prefix for the namespace",
+        arguments: [
+            ("<Period><d:BaseURL xmlns:d=\"urn:mpeg:dash:schema:mpd:2011\">", "</d:BaseURL></Period>", true),
+            ("<Period xmlns:d='urn:mpeg:dash:schema:mpd&#58;2011'><d:BaseURL>", "</d:BaseURL></Period>", true),
+            (
+                "<Period xmlns:d='urn:mpeg:dash:schema:mpd:2011'><d:BaseURL xmlns:d='urn:other'>",
+                "</d:BaseURL></Period>", false
+            ),
+            ("<Period xmlns:d='urn:mpeg:dash:schema:mpd:2011'/><d:BaseURL>", "</d:BaseURL>", false),
+            // Players that ignore namespaces read this element.
+            ("<Period xmlns=''><BaseURL>", "</BaseURL></Period>", true),
+        ])
+    func declaredPrefixes(start: String, end: String, isRewritten: Bool) throws {
+        let root = "<MPD xmlns=\"urn:mpeg:dash:schema:mpd:2011\">"
+        let url = "https://cdn.example/v/"
+        let expected = isRewritten ? StubProxy.path(try OriginURL(url)) : url
+        #expect(try rewrite(root + start + url + end + "</MPD>") == root + start + expected + end + "</MPD>")
+    }
+
+    @Test func `Too many prefixes for the namespace throw an error`() throws {
+        let prefixes = { (count: Int) in
+            "<MPD \((0..<count).map { "xmlns:p\($0)='urn:mpeg:dash:schema:mpd:2011'" }.joined(separator: " "))/>"
+        }
+        #expect(try rewrite(prefixes(DASHParser.maximumPrefixes)) == prefixes(DASHParser.maximumPrefixes))
+        let error = #expect(throws: ManifestError.self) { try rewrite(prefixes(DASHParser.maximumPrefixes + 1)) }
+        #expect(error?.code == .tooLarge)
+    }
+
+    @Test(
         "E231: an absolute path in a template is rewritten so that it resolves to the origin of each BaseURL",
         arguments: [
             // Representations of one adaptation set are on different origins.
