@@ -31,7 +31,7 @@ struct SharedCachesTests {
     private func checkOpening(_ cache: MediaCache, fails names: String) async {
         let error = await #expect(throws: CacheError.self) { try await cache.open() }
         #expect(error?.code == .directoryInUse)
-        #expect(error?.message.contains("other values of \(names);") == true, "\(error?.message ?? "")")
+        #expect(error?.message.contains("different values of \(names);") == true, "\(error?.message ?? "")")
     }
 
     @Test("E261: a second cache joins the first one, and shares stored bytes, requests and events")
