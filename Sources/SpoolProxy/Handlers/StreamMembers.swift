@@ -11,11 +11,18 @@ import Synchronization
 /// A manifest from the same origin takes precedence over one from another origin. Otherwise, a foreign manifest that
 /// names the pinned files of a stream could remove them.
 final class StreamMembers: Sendable {
+    /// The manifest to which the URLs of a template belong.
+    private struct Owner {
+        let manifest: CacheKey
+        /// Whether the manifest is from another origin than the URLs of the template.
+        let isForeign: Bool
+    }
+
     private struct State {
         /// The manifest that was opened first, such as a master playlist, by the hash of each URL that belongs to it.
         var manifests: [Int: CacheKey] = [:]
         /// The manifests of the URLs that templates generate, by the text before the first variable of the template.
-        var templates: [Substring: [DASHTemplate: CacheKey]] = [:]
+        var templates: [Substring: [DASHTemplate: Owner]] = [:]
         var templateCount = 0
         var templateBytes = 0
         /// The hashes of the URLs of recorded manifests.
@@ -48,12 +55,15 @@ final class StreamMembers: Sendable {
             text.utf8[$0] >= UInt8(ascii: "0") && text.utf8[$0] <= UInt8(ascii: "9")
         }
         return state.withLock { state in
+            var foreign: CacheKey?
             // The number may start at any digit, but most likely starts at one of the last digits.
             for digit in digits.suffix(Self.digitLimit).reversed() {
-                let found = state.templates[text[..<digit]]?.first { $0.key.gives(text) }
-                if let found { return found.value }
+                for (template, owner) in state.templates[text[..<digit]] ?? [:] where template.gives(text) {
+                    if !owner.isForeign { return owner.manifest }
+                    foreign = foreign ?? owner.manifest
+                }
             }
-            return nil
+            return foreign
         }
     }
 
@@ -100,14 +110,22 @@ final class StreamMembers: Sendable {
             }
             for template in templates where state.templateBytes <= Self.templateBytes {
                 let head = template.head[...]
-                guard state.templates[head, default: [:]].count < Self.alikeLimit else { continue }
+                let alike = state.templates[head] ?? [:]
                 // A template starts with a valid URL.
                 let isForeign = (try? OriginURL(template.head))?.isSameOrigin(as: url) != true
-                if isForeign, state.templates[head, default: [:]][template] != nil { continue }
-                let previous = state.templates[head, default: [:]].updateValue(manifest, forKey: template)
-                guard previous == nil else { continue }
-                state.templateCount += 1
-                state.templateBytes += template.byteCount
+                if alike[template] != nil {
+                    if isForeign { continue }
+                } else {
+                    if alike.count >= Self.alikeLimit {
+                        guard !isForeign, let other = alike.first(where: { $0.value.isForeign })?.key else { continue }
+                        state.templates[head]?[other] = nil
+                        state.templateCount -= 1
+                        state.templateBytes -= other.byteCount
+                    }
+                    state.templateCount += 1
+                    state.templateBytes += template.byteCount
+                }
+                state.templates[head, default: [:]][template] = Owner(manifest: manifest, isForeign: isForeign)
             }
         }
     }

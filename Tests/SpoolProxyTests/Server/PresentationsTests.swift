@@ -1,6 +1,7 @@
 import Foundation
 import Spool
 import SpoolOrigin
+import SpoolStreams
 import SpoolTesting
 import Testing
 
@@ -42,6 +43,27 @@ import Testing
                 }
             }
         }
+    }
+
+    @Test("E460: an MPD from another origin does not prevent the grouping of a stream's segments")
+    func foreignTemplates() throws {
+        func record(_ media: [String], at address: String, in members: StreamMembers) throws -> CacheKey {
+            let representations = media.map { "<Representation><SegmentTemplate media=\"\($0)\"/></Representation>" }
+            let text = """
+                <MPD><BaseURL>http://own.example/v/</BaseURL><Period><AdaptationSet>\(representations.joined())\
+                </AdaptationSet></Period></MPD>
+                """
+            let (url, key) = (try OriginURL(address), CacheKey(address))
+            members.note(try DASHDocument(parsing: Array(text.utf8), at: url), at: url, key, tag: "1")
+            return key
+        }
+        let members = StreamMembers()
+        let segment = try OriginURL("http://own.example/v/12.m4s")
+        let many = ["1$Number$.m4s"] + (0..<32).map { "$Number$.m4s\($0)" }
+        let foreign = try record(many, at: "http://other.example/a.mpd", in: members)
+        #expect(members.manifest(of: segment) == foreign)
+        let own = try record(["$Number$.m4s"], at: "http://own.example/v/a.mpd", in: members)
+        #expect(members.manifest(of: segment) == own)
     }
 
     @Test("E327: a master playlist from another origin does not change the variables of a playlist")
