@@ -1,6 +1,6 @@
 import ByteRanges
 import HTTPRanges
-import HTTPTypes
+package import HTTPTypes
 import SpoolStorage
 
 /// The catalog's record of a response's freshness (RFC 9111 §4.2) and of the request that selected it (§4.1).
@@ -130,14 +130,11 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     }
 
     /// Returns the value of ``asker`` for a request with these fields.
-    static func asker(_ request: HTTPFields) -> String {
-        let fields = request.filter { !unspecific.contains($0.name.canonicalName) }
-        return CacheKey(fields.map { "\($0.name.canonicalName):\($0.value)" }.sorted().joined(separator: "\n")).hash
-    }
+    static func asker(_ request: HTTPFields) -> String { request.userHash }
 
     /// The names of request fields that do not distinguish users: conditions, ranges, preferences, and fields that
     /// change with each playback.
-    private static let unspecific: Set<String> = [
+    fileprivate static let unspecific: Set<String> = [
         "accept", "accept-encoding", "accept-language", "cache-control", "cdn-loop", "dnt", "icy-metadata",
         "if-match", "if-modified-since", "if-none-match", "if-range", "if-unmodified-since", "origin", "pragma",
         "priority", "range", "referer", "save-data", "sec-fetch-dest", "sec-fetch-mode", "sec-fetch-site", "te",
@@ -190,5 +187,13 @@ extension Freshness {
     func freshUntil(noCache: Bool) -> Int64 {
         guard !noCache else { return 0 }
         return StoredFreshness.end(of: lifetime - initialAge, from: responseTime)
+    }
+}
+
+extension HTTPFields {
+    /// A hash of the fields of a request that may distinguish users, such as credentials and cookies.
+    package var userHash: String {
+        let fields = filter { !StoredFreshness.unspecific.contains($0.name.canonicalName) }
+        return CacheKey(fields.map { "\($0.name.canonicalName):\($0.value)" }.sorted().joined(separator: "\n")).hash
     }
 }

@@ -190,7 +190,7 @@ struct ManifestResponder: Sendable {
     private func earlierResult(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
         // An operator's command receives the origin's bytes. If the playlist imports variables, their values may have
         // changed.
-        guard !call.isForOperator, knowledge.variables(for: call.url).isEmpty,
+        guard !call.isForOperator, knowledge.variables(for: call.url, call.fields).values.isEmpty,
             let entry = rewrittenManifests.entry(for: received.bytes, at: received.url, call)
         else { return nil }
         // If the URLs of its files were forgotten, the manifest is parsed again.
@@ -254,9 +254,7 @@ struct ManifestResponder: Sendable {
         let entry = RewrittenManifests.Entry(
             kind: kind, received: received.bytes, found: received.url, bytes: result.bytes, tag: tag, keys: result.keys,
             named: result.named, membersTag: result.membersTag)
-        if result.isRepeatable, knowledge.variables(for: call.url).isEmpty {
-            rewrittenManifests.note(entry, for: call)
-        }
+        if result.isRepeatable { rewrittenManifests.note(entry, for: call) }
         return manifest(entry, response)
     }
 
@@ -292,8 +290,8 @@ struct ManifestResponder: Sendable {
     private func playlist(
         _ received: Received, _ call: OutgoingRequest
     ) async throws -> Rewritten {
-        var document = try HLSDocument(
-            parsing: received.bytes, at: received.url, importing: knowledge.variables(for: call.url))
+        let variables = knowledge.variables(for: call.url, call.fields)
+        var document = try HLSDocument(parsing: received.bytes, at: received.url, importing: variables.values)
         if received.isFromStore, !call.isForOperator {
             document = try await offline.playable(document, call, at: date.second)
         }
@@ -310,15 +308,17 @@ struct ManifestResponder: Sendable {
             ? received.bytes
             : try document.rewritten(
                 requestedURL: call.url, removesSteering: call.mustNotBeSteered, isMoved: call.isMoved,
-                servesAllOrigins: !call.isReverse, proxied: { named.note($0, proxied: call.proxied) })
+                servesAllOrigins: !call.isReverse, withholding: variables.withheld,
+                proxied: { named.note($0, proxied: call.proxied) })
         guard let playlist = document.playlist else { return Rewritten(bytes: text, lifetime: .none) }
         let tag = "\(document.byteCount) \(received.version)"
-        knowledge.note(playlist, requested: call.url, found: document.url, key: received.key, tag: tag)
+        knowledge.note(
+            playlist, requested: call.url, call.fields, found: document.url, key: received.key, tag: tag)
         recordNeeds(playlist, of: call, found: document.url)
         return Rewritten(
             bytes: text, lifetime: playlist.lifetime,
-            isRepeatable: playlist.kind == .media && playlist.lifetime == .unchanging, keys: keys, named: named.urls,
-            membersTag: tag)
+            isRepeatable: playlist.kind == .media && playlist.lifetime == .unchanging && variables.values.isEmpty,
+            keys: keys, named: named.urls, membersTag: tag)
     }
 
     /// Filters and rewrites an MPD, and records the information in it that later requests need.

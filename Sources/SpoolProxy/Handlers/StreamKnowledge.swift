@@ -1,4 +1,5 @@
 #if Proxy
+import HTTPTypes
 import Spool
 import SpoolStreams
 import Synchronization
@@ -13,6 +14,9 @@ final class StreamKnowledge: Sendable {
         var kinds = BoundedTable<String, ManifestKind?>(count: StreamKnowledge.limit)
         /// The variables that a media playlist may import, by its URL without delivery directives.
         var variables = BoundedTable<String, [String: String]>(count: StreamKnowledge.variablesLimit)
+        /// The variables in the master playlists of one client, by the URL of the media playlist and the hash of the
+        /// client's fields. A variable is `nil` if these master playlists define different values.
+        var clientVariables = BoundedTable<String, [String: String?]>(count: StreamKnowledge.variablesLimit)
         /// The times for which reloads may be held, by the URL of the playlist without delivery directives.
         var reloadHolds = BoundedTable<String, Duration>(count: StreamKnowledge.limit)
         /// The times for which partial segments may be held, by the URL of the segment.
@@ -59,14 +63,32 @@ final class StreamKnowledge: Sendable {
     /// examined.
     func kind(ofVersion name: String) -> ManifestKind?? { facts.withLock { $0.kinds[name] } }
 
+    /// The variables that a media playlist may import.
+    struct ImportableVariables: Sendable {
+        /// The values of the client's master playlist if they are known, otherwise those of the last master playlist.
+        var values: [String: String] = [:]
+        /// The names of the variables whose values may belong to another client.
+        var withheld: Set<String> = []
+    }
+
     /// Returns the variables that a media playlist may import, if any.
-    func variables(for playlist: OriginURL) -> [String: String] {
+    ///
+    /// - Parameter fields: The fields of the client's request.
+    func variables(for playlist: OriginURL, _ fields: HTTPFields) -> ImportableVariables {
         let name = HLSDelivery.withoutDirectives(playlist)
         return facts.withLock { facts in
-            guard let values = facts.variables[name] else { return [:] }
-            // The entry is recorded again, so that it is not forgotten while it is used.
+            guard let values = facts.variables[name] else { return ImportableVariables() }
+            // The entries are recorded again, so that they are not forgotten while they are used.
             facts.variables.note(values, for: name, bytes: Self.size(of: values) + name.utf8.count)
-            return values
+            let clientName = name + fields.userHash
+            let recorded = facts.clientVariables[clientName] ?? [:]
+            if !recorded.isEmpty {
+                facts.clientVariables.note(
+                    recorded, for: clientName, bytes: Self.size(of: recorded) + clientName.utf8.count)
+            }
+            let known = recorded.compactMapValues { $0 }
+            return ImportableVariables(
+                values: values.merging(known) { _, own in own }, withheld: Set(values.keys).subtracting(known.keys))
         }
     }
 
@@ -175,11 +197,15 @@ final class StreamKnowledge: Sendable {
     ///
     /// - Parameters:
     ///   - requested: The URL that was requested.
+    ///   - fields: The fields of the client's request.
     ///   - found: The URL after redirects.
     ///   - key: The key of the playlist.
     ///   - tag: A string that is different for each version of the playlist.
-    func note(_ playlist: HLSPlaylist, requested: OriginURL, found: OriginURL, key: CacheKey, tag: String) {
-        recordVariables(of: playlist, found: found)
+    func note(
+        _ playlist: HLSPlaylist, requested: OriginURL, _ fields: HTTPFields, found: OriginURL, key: CacheKey,
+        tag: String
+    ) {
+        recordVariables(of: playlist, fields, found: found)
         recordHolds(of: playlist, requested: requested, found: found)
         members.note(playlist, at: requested, key, tag: tag, found: found)
     }
@@ -193,9 +219,13 @@ final class StreamKnowledge: Sendable {
     ///
     /// Media playlists from other origins do not import these variables. Otherwise, any origin could determine the URLs
     /// in another origin's playlist, for all clients.
-    private func recordVariables(of playlist: HLSPlaylist, found: OriginURL) {
+    ///
+    /// Values may contain credentials, such as a parameter of the master playlist's query. Two clients may have the
+    /// same fields, so a value that differs between their master playlists is not used for either of them.
+    private func recordVariables(of playlist: HLSPlaylist, _ fields: HTTPFields, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
-        let bytes = Self.size(of: playlist.variables)
+        let variables: [String: String?] = playlist.variables.mapValues { $0 }
+        let (bytes, client) = (Self.size(of: variables), fields.userHash)
         guard bytes <= Self.variablesBytes else { return }
         let rewriter = ReferenceRewriter(finalURL: found) { $0.description }
         let uris = playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri) + playlist.iFrameStreams
@@ -204,13 +234,17 @@ final class StreamKnowledge: Sendable {
         facts.withLock { facts in
             for name in names {
                 facts.variables.note(playlist.variables, for: name, bytes: bytes + name.utf8.count)
+                let clientName = name + client
+                let merged = (facts.clientVariables[clientName] ?? [:]).merging(variables) { $0 == $1 ? $0 : nil }
+                facts.clientVariables.note(
+                    merged, for: clientName, bytes: Self.size(of: merged) + clientName.utf8.count)
             }
         }
     }
 
     /// Returns the size of variables in bytes.
-    private static func size(of variables: [String: String]) -> Int {
-        variables.reduce(0) { $0 + $1.key.utf8.count + $1.value.utf8.count }
+    private static func size(of variables: [String: String?]) -> Int {
+        variables.reduce(0) { $0 + $1.key.utf8.count + ($1.value?.utf8.count ?? 0) }
     }
 
     /// Records the times for which the next responses may be held.

@@ -188,15 +188,19 @@ extension HLSDocument {
     ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     ///   - servesAllOrigins: Whether the proxy serves all origins, so that the URLs of interstitial asset lists become
     ///     URLs of their origin. The default is `false`.
+    ///   - withheld: The imported variables whose values must not be written. References with these variables are
+    ///     treated like those with unknown variables. The default is none.
     ///   - limit: The maximum size of the result, in bytes, and the maximum total size of references with variables
     ///     replaced.
     ///   - proxied: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     /// - Throws: ``ManifestError`` with code `tooLarge`, or `cancelled` if the task is cancelled.
     package func rewritten(
         requestedURL: OriginURL? = nil, removesSteering: Bool = false, isMoved: Bool = false,
-        servesAllOrigins: Bool = false, limit: Int = maximumRewrittenBytes, proxied: @escaping (OriginURL) -> String
+        servesAllOrigins: Bool = false, withholding withheld: Set<String> = [], limit: Int = maximumRewrittenBytes,
+        proxied: @escaping (OriginURL) -> String
     ) throws(ManifestError) -> [UInt8] {
         let removed = removesSteering ? removed.adding(steering) : removed
+        let imported = imported.filter { !withheld.contains($0.key) }
         var writer = HLSReferenceWriter(
             rewriter: ReferenceRewriter(
                 finalURL: url, requestedURL: requestedURL, isMoved: isMoved, proxied: proxied),

@@ -1,3 +1,4 @@
+import HTTPTypes
 import Spool
 import Testing
 
@@ -42,15 +43,17 @@ import Testing
         let live =
             "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"\(name)\"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"b\"\n"
         knowledge.note(
-            try HLSPlaylist(parsing: Array(live.utf8), at: found), requested: found, found: found, key: key, tag: "1")
+            try HLSPlaylist(parsing: Array(live.utf8), at: found), requested: found, [:], found: found, key: key,
+            tag: "1")
         #expect(knowledge.responseHold(for: long) == nil)
         #expect(knowledge.responseHold(for: try OriginURL("http://origin.example/b")) == .seconds(12))
         let master =
             "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"b\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(name)\n#EXT-X-STREAM-INF:BANDWIDTH=2\nb\n"
         knowledge.note(
-            try HLSPlaylist(parsing: Array(master.utf8), at: found), requested: found, found: found, key: key, tag: "2")
-        #expect(knowledge.variables(for: long).isEmpty)
-        #expect(knowledge.variables(for: try OriginURL("http://origin.example/b")) == ["a": "b"])
+            try HLSPlaylist(parsing: Array(master.utf8), at: found), requested: found, [:], found: found, key: key,
+            tag: "2")
+        #expect(knowledge.variables(for: long, [:]).values.isEmpty)
+        #expect(knowledge.variables(for: try OriginURL("http://origin.example/b"), [:]).values == ["a": "b"])
         knowledge.note(.hls, ofVersion: name)
         #expect(knowledge.kind(ofVersion: name) == nil)
         knowledge.note(nil, ofVersion: "b")

@@ -110,6 +110,47 @@ import Testing
         }
     }
 
+    @Test("E459: the variables of one client's master playlist are not written into another client's playlist")
+    func variablesOfClients() async throws {
+        func playlist(_ text: String) -> OriginResource {
+            OriginResource(.data(Data("#EXTM3U\n\(text)\n".utf8)), contentType: "application/vnd.apple.mpegurl")
+        }
+        let media = """
+            #EXT-X-TARGETDURATION:4
+            #EXT-X-DEFINE:IMPORT="sig"
+            #EXTINF:4,
+            /s.ts?sig={$sig}
+            #EXT-X-ENDLIST
+            """
+        let resources = [
+            "/master.m3u8": playlist("#EXT-X-DEFINE:QUERYPARAM=\"sig\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmedia.m3u8"),
+            "/media.m3u8": playlist(media),
+        ]
+        try await OriginServer.run(resources) { origin in
+            try await ProxyServer.run { server, _ in
+                let root = "/http/127.0.0.1:\(origin.port)"
+                func open(_ value: String, _ fields: String = "") async throws {
+                    #expect(try await server.get("\(root)/master.m3u8?sig=\(value)", fields).status == 200)
+                }
+                func expect(_ value: String, _ fields: String = "") async throws {
+                    let body = String(decoding: try await server.get("\(root)/media.m3u8", fields).body, as: UTF8.self)
+                    #expect(body.contains("\n\(root)/s.ts?sig=\(value)\n"), "\(body)")
+                }
+                try await open("BOB")
+                try await expect("BOB")
+                let carol = "Authorization: Bearer carol\r\n"
+                try await expect("{$sig}", carol)
+                try await open("ALICE")
+                try await expect("{$sig}")
+                try await open("BOB")
+                try await expect("{$sig}")
+                try await open("CAROL", carol)
+                try await expect("CAROL", carol)
+                try await expect("{$sig}")
+            }
+        }
+    }
+
     @Test(arguments: ["static", "dynamic"])
     func `Segments of a static MPD belong to its presentation, and those of a live MPD to none`(
         type: String
