@@ -68,7 +68,7 @@ struct DemoReport: Sendable {
             promises.append(
                 Promise(
                     text: "the origin counted \(sent.bytes.counted("byte")) at its socket, "
-                        + "and sent \(sent.again.grouped) of them twice, because they were in transit during a seek",
+                        + "\(sent.again.grouped) of them twice (in transit during a seek)",
                     isKept: sent.again <= allowance))
         }
         if let isIdentical {

@@ -40,8 +40,8 @@ extension ProxyConfiguration {
             let host = page.firstRange(of: "://").map { page[$0.upperBound...] } ?? ""
             try check(
                 !host.isEmpty && !host.contains { "/?#@ ".contains($0) },
-                "invalid web page origin “\(page.escapedForMessage)”; use a scheme, a host and an optional port, such as "
-                    + "https://example.com:8443, or * for all origins")
+                "invalid web page origin “\(page.escapedForMessage)”; use a scheme, a host and an optional port, without a "
+                    + "path, such as https://example.com:8443, or * for all origins")
         }
         for block in trustedProxies {
             try check(
