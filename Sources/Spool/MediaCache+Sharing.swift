@@ -60,21 +60,16 @@ extension MediaCache {
                 if !media.isShared || isMeant && (resource.turns.isTaken || resource.scheduler.isInUse) {
                     // Without a validator, the origin can't confirm the response.
                     let isConfirmable = isMeant && response.validator.canConfirm
-                    return openSeparate(own, source, beside: isConfirmable ? (media, generation) : nil)
+                    return separateMedia(for: source, beside: isConfirmable ? (media, generation) : nil)
                 }
                 if isMeant { mayWait = false } else { variants.append(response) }
             case .nothing:
-                if !media.isShared { return openSeparate(own, source, beside: nil) }
+                if !media.isShared { return separateMedia(for: source, beside: nil) }
                 mayWait = false
             }
             passed?.insert(media.identity)
         }
         return media(for: source)
-    }
-
-    /// Opens a resource for a single request, whose response no other request can use or replace.
-    package func separateMedia(for source: MediaSource) -> MediaResource {
-        openSeparate(identity(of: source), source, beside: nil)
     }
 
     /// Opens the resource with the identity `own`. If that resource is not open, but another resource with the same key
@@ -102,19 +97,18 @@ extension MediaCache {
         return (media, resource, question)
     }
 
-    /// Opens a resource for a single request, so that it never contains another request's response.
+    /// Opens a resource for a single request, so that no other request can use or replace its response.
     ///
     /// - Parameter beside: The version that other requests are reading. If the origin confirms this version, the
     ///   request joins the other requests. Any other version that the origin sends is not stored, because it would end
     ///   the transfers of those requests.
-    private func openSeparate(
-        _ own: OpenResources.Identity, _ source: MediaSource, beside: (media: MediaResource, generation: Generation)?
+    package func separateMedia(
+        for source: MediaSource, beside: (media: MediaResource, generation: Generation)? = nil
     ) -> MediaResource {
-        let identity = own.separate()
-        let credentials = credentials(of: source)
+        let (identity, credentials) = (identity(of: source).separate(), credentials(of: source))
         let resource = resources.acquire(identity) {
             OpenResource(
-                key: own.key, credentials: credentials, context: context,
+                key: identity.key, credentials: credentials, context: context,
                 separate: OpenResource.SeparatePurpose(beside: beside?.generation))
         }
         resource?.usage.note(source)
