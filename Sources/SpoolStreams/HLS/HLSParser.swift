@@ -197,6 +197,7 @@ private struct HLSContentsReader {
         var playlist = playlist
         playlist.kind = isMaster ? .master : .media
         playlist.variables = variables.values
+        playlist.queryVariables = variables.ofQuery
         return playlist
     }
 

@@ -20,6 +20,8 @@ package struct HLSPlaylist: Hashable, Sendable {
     package internal(set) var kind: Kind
     /// The variables that `EXT-X-DEFINE` defines, for the playlists that import them.
     package internal(set) var variables: [String: String] = [:]
+    /// The variables whose values are parameters of the playlist's own query, and may be secrets of one client.
+    package internal(set) var queryVariables: Set<String> = []
 
     /// The variants of a master playlist, in the order of the playlist.
     package internal(set) var variants: [HLSVariant] = []

@@ -24,6 +24,8 @@ enum HLSDefinition: Hashable, Sendable {
 struct HLSVariables {
     /// The value of each variable.
     private(set) var values: [String: String] = [:]
+    /// The variables whose values are parameters of the playlist's own query.
+    private(set) var ofQuery: Set<String> = []
     private let imported: [String: String]
     /// The parameters of the playlist's own query, percent-encoded. If a name occurs several times, the first value is
     /// used.
@@ -52,7 +54,9 @@ struct HLSVariables {
             case .queryParameter(let name): (name, values[name] == nil ? parameter(name) : nil)
             case .imported(let name): (name, imported[name])
             }
-        if let value, values[name] == nil { values[name] = value }
+        guard let value, values[name] == nil else { return }
+        values[name] = value
+        if case .queryParameter = definition { ofQuery.insert(name) }
     }
 
     /// Returns the percent-decoded value of a query parameter, or `nil` if it is missing or empty.

@@ -122,31 +122,38 @@ import Testing
             /s.ts?sig={$sig}
             #EXT-X-ENDLIST
             """
-        let resources = [
-            "/master.m3u8": playlist("#EXT-X-DEFINE:QUERYPARAM=\"sig\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\nmedia.m3u8"),
-            "/media.m3u8": playlist(media),
-        ]
+        func master(_ definition: String, _ uri: String) -> OriginResource {
+            playlist("#EXT-X-DEFINE:\(definition)\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(uri)")
+        }
+        var resources = ["/media.m3u8": playlist(media), "/other.m3u8": playlist(media)]
+        for value in ["BOB", "ALICE", "CAROL"] {
+            resources["/\(value).m3u8"] = master("NAME=\"sig\",VALUE=\"\(value)\"", "media.m3u8")
+        }
+        resources["/query.m3u8"] = master("QUERYPARAM=\"sig\"", "other.m3u8")
         try await OriginServer.run(resources) { origin in
             try await ProxyServer.run { server, _ in
                 let root = "/http/127.0.0.1:\(origin.port)"
-                func open(_ value: String, _ fields: String = "") async throws {
-                    #expect(try await server.get("\(root)/master.m3u8?sig=\(value)", fields).status == 200)
+                func open(_ name: String, _ fields: String = "") async throws {
+                    #expect(try await server.get("\(root)/\(name)", fields).status == 200)
                 }
-                func expect(_ value: String, _ fields: String = "") async throws {
-                    let body = String(decoding: try await server.get("\(root)/media.m3u8", fields).body, as: UTF8.self)
+                func expect(_ value: String, in name: String = "media", fields: String = "") async throws {
+                    let response = try await server.get("\(root)/\(name).m3u8", fields)
+                    let body = String(decoding: response.body, as: UTF8.self)
                     #expect(body.contains("\n\(root)/s.ts?sig=\(value)\n"), "\(body)")
                 }
-                try await open("BOB")
+                try await open("BOB.m3u8")
                 try await expect("BOB")
                 let carol = "Authorization: Bearer carol\r\n"
-                try await expect("{$sig}", carol)
-                try await open("ALICE")
+                try await expect("{$sig}", fields: carol)
+                try await open("ALICE.m3u8")
                 try await expect("{$sig}")
-                try await open("BOB")
+                try await open("BOB.m3u8")
                 try await expect("{$sig}")
-                try await open("CAROL", carol)
-                try await expect("CAROL", carol)
+                try await open("CAROL.m3u8", carol)
+                try await expect("CAROL", fields: carol)
                 try await expect("{$sig}")
+                try await open("query.m3u8?sig=DAVE")
+                try await expect("{$sig}", in: "other")
             }
         }
     }
