@@ -39,7 +39,7 @@ public protocol MediaServer: AnyObject, Sendable {
     /// - Parameters:
     ///   - source: The source of the playlist.
     ///   - seconds: The duration to preload, or `nil` for the whole stream. All segments that start before this time
-    ///     are preloaded, and at least one segment.
+    ///     are preloaded, but always at least one.
     /// - Throws: `CacheError` if the stream can't be fetched, or `CancellationError`.
     func preload(_ source: MediaSource, firstSeconds seconds: Double?) async throws
 }

@@ -129,7 +129,7 @@ package final class OriginServer: Sendable {
 
     /// Stops listening and closes all connections. The origin is then unreachable. A second call has no effect.
     package func stop() async {
-        // A channel that cannot be closed is already closed.
+        // Closing fails only if the channel is already closed.
         try? await channel.close()
         for child in connections.open { try? await child.close() }
     }

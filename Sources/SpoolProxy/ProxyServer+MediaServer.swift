@@ -29,7 +29,7 @@ extension ProxyServer {
     ) -> ProxyServer {
         var configuration = ProxyConfiguration()
         configuration.port = 0
-        configuration.token = Secret.drawn()
+        configuration.token = Secret.random()
         configuration.startsOnDemand = true
         configuration.threadCount = 1
         #if canImport(Darwin)

@@ -64,7 +64,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("If a delegate's bytes end before the reported length, images after their end fail with contentIsUnavailable")
+    @Test("If a delegate's bytes end before the reported length, images beyond it fail with contentIsUnavailable")
     func endsEarly() async throws {
         let bytes = try TimeMedia.mp4.bytes
         let delegate = ShortDelegate(bytes, endsAt: bytes.count / 2)

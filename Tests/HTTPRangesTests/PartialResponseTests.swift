@@ -28,7 +28,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.offset == 0 && placement.end == 1000)
     }
 
-    @Test("A1: a part with the same strong tag joins the stored version, and the version's other details are retained")
+    @Test("A1: a part with the same strong tag is combined with the stored version, whose other fields stay")
     func sameTag() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
         let placement = try #require(evaluate(response, stored: stored()).accepted)

@@ -42,7 +42,7 @@ import Testing
         #expect(ticks(&meter, bytes + bytes + bytes) == Array(repeating: nil, count: 24))
     }
 
-    @Test("A time without bytes is reported separately from a low rate, and sooner")
+    @Test("A period without bytes is reported as such, and sooner than a low rate")
     func silent() {
         var meter = meter()
         #expect(ticks(&meter, [1, 0, 0, 0]) == [nil, nil, nil, nil])

@@ -14,7 +14,7 @@ struct EvictionOrderTests {
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
 
     @Test(
-        "After any sequence of changes, only stored resources are victims, and finally all are evicted",
+        "After any sequence of changes, only stored resources are victims, and all of them can be evicted",
         arguments: 0..<60)
     func everything(seed: Int) {
         var random = SplitMix(UInt64(seed))

@@ -34,7 +34,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "After any sequence of changes, victims are stored and not held, and finally all are evicted",
+        "After any sequence of changes, only stored resources that are not held are victims, and all can be evicted",
         arguments: 0..<40)
     func contract(seed: Int) {
         for maker in Self.makers {

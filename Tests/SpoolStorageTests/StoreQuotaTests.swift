@@ -123,7 +123,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("E262: by default, 500 MB or 5 % of the volume stays free, whichever is less, even if its size is not known")
+    @Test("E262: by default, 500 MB or 5 % of the volume stays free; an unknown volume does not prevent the opening")
     func standardFreeSpace() async throws {
         fixture.files.setFreeSpace(100_000_000_000)
         var store = try await fixture.open(minimumFreeSpace: nil)

@@ -55,7 +55,7 @@ package final class ResourceLoaderDriver: Sendable {
             var endWaiters: [CheckedContinuation<Outcome, Never>] = []
         }
 
-        /// The end of a request.
+        /// The outcome of a request.
         package enum Outcome: Sendable {
             /// The delegate finished the request, and provided the resource's information if it was requested.
             case finished(contentType: String?, contentLength: Int64?, isByteRangeAccessSupported: Bool)

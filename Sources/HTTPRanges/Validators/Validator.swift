@@ -186,7 +186,7 @@ package struct EntityTag: Sendable, Hashable {
         self.isWeak = isWeak
     }
 
-    /// Parses `"…"` or `W/"…"`; `nil` for all other text, including text without quotes, and for bytes that are not
+    /// Parses an entity tag, `"…"` or `W/"…"`. The result is `nil` for all other text, including text without quotes, and for bytes that are not
     /// UTF-8.
     package init?(parsing text: String) {
         var rest = FieldText.trimmed(text[...]).utf8

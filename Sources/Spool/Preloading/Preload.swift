@@ -171,7 +171,7 @@ public struct PreloadPriority: Sendable, Hashable, Comparable {
 
     static let all = [low, normal, high]
 
-    /// Returns whether `left` starts after `right`.
+    /// Returns whether preloads with priority `left` start after those with priority `right`.
     public static func < (left: PreloadPriority, right: PreloadPriority) -> Bool { left.line < right.line }
 }
 

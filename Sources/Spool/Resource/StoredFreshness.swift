@@ -37,7 +37,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// no longer used. The value is `nil` if this is not the case.
     var isSuperseded: Bool?
 
-    /// Whether the version may be used for less time than its response allows, like a live playlist; `nil` if not. A
+    /// Whether the use of the version is limited to less time than its response allows, as for a live playlist. `nil`
+    /// means `false`. A
     /// response to `HEAD` does not extend that time.
     var isUseLimited: Bool?
 

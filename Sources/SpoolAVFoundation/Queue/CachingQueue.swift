@@ -154,7 +154,7 @@ public import Spool
     /// Removes all entries and stops playback.
     public func removeAll() { remove(entries.map(\.id)) }
 
-    /// Moves an entry to an index in the list without the entry. Playback of the current entry continues.
+    /// Moves an entry. `index` is its position in the list after the move. Playback of the current entry continues.
     public func move(_ id: Entry.ID, to index: Int) { change { $0.move(id.number, to: index) } }
 
     // MARK: Navigation

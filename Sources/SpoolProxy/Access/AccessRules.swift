@@ -151,7 +151,7 @@ struct AccessRules: Sendable {
 /// The secrets in the server's URLs.
 enum Secret {
     /// Returns a new secret of 128 random bits, in characters that are allowed in a path.
-    static func drawn() -> String {
+    static func random() -> String {
         (0..<2).map { _ in String(UInt64.random(in: .min ... .max), radix: 36) }.joined()
     }
 

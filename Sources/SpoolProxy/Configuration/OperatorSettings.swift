@@ -91,7 +91,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
     package var description: String { "(operator's token)" }
 
     /// Creates a random token.
-    package static func drawn() -> OperatorToken {
+    package static func random() -> OperatorToken {
         var generator = SystemRandomNumberGenerator()
         let words = (0..<4).map { _ in String(generator.next() as UInt64, radix: 16) }
         return OperatorToken(text: words.map { String(repeating: "0", count: 16 - $0.count) + $0 }.joined())
@@ -119,7 +119,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
             return token
         }
-        let token = drawn()
+        let token = Self.random()
         // The mode must be correct before the file has any content.
         let partial = file.path + ".partial"
         unlink(partial)

@@ -73,7 +73,7 @@ final class SourceRegistry: Sendable {
                 let oldest = largest.min { $0.value.lastUse < $1.value.lastUse }
                 if let oldest { state.entries[oldest.key] = nil }
             }
-            let secret = Secret.drawn()
+            let secret = Secret.random()
             let presentation = PresentationSource(source, now: cache.now)
             state.entries[secret] = Entry(presentation: presentation, lastUse: state.uses)
             return secret

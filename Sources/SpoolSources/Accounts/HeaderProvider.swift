@@ -33,7 +33,7 @@ public final class HeaderProvider: Sendable {
     private let resolution: SharedResolution<Fields>
     private let resolver = UUID()
 
-    /// Creates an account with the fields that `resolve` returns.
+    /// Creates a provider of the header fields that `resolve` returns.
     ///
     /// - Parameters:
     ///   - now: A function that returns the current date, to check the expiration.

@@ -58,12 +58,13 @@ public struct EvictionQuota: Sendable, Hashable {
     /// The maximum size, in bytes.
     public let byteCount: Int64
 
-    /// Limits the media whose URL has this host, regardless of case. Subdomains do not count.
+    /// Returns a quota for the media whose URL has this host, regardless of case. Subdomains do not count.
     public static func host(_ host: String, _ byteCount: Int64) -> EvictionQuota {
         EvictionQuota(subject: .host(host.lowercased()), byteCount: byteCount)
     }
 
-    /// Limits the media whose source had this ``/Spool/MediaSource/tag`` when it was last played or preloaded.
+    /// Returns a quota for the media whose source had this ``/Spool/MediaSource/tag`` when it was last played or
+    /// preloaded.
     public static func tag(_ tag: String, _ byteCount: Int64) -> EvictionQuota {
         EvictionQuota(subject: .tag(tag), byteCount: byteCount)
     }

@@ -13,7 +13,7 @@ package enum TurnKind: Int, Sendable, CaseIterable {
     /// The turn for changing the catalog.
     case catalog
 
-    /// Returns whether a task that has a turn of this kind may wait for a turn of another kind.
+    /// Returns whether a task that has a turn of this kind may also take a turn of kind `other`.
     package func mayTake(_ other: TurnKind) -> Bool { other.rawValue > rawValue }
 }
 

@@ -37,7 +37,7 @@ package enum FileSystemContract {
                 try StoredFileContract.write("held", to: first, at: 0)
                 try expect(
                     try StoredFileContract.text(of: files.openFile(path, .read)) == "held",
-                    "its file can't be read by others")
+                    "the lock file can't be read while it is locked")
                 first = nil
                 try expect(try files.lockFile(path) != nil, "the lock was not free after its release")
             },
@@ -66,7 +66,7 @@ package enum FileSystemContract {
                 for _ in 0..<2 { try files.createDirectory(path) }
                 _ = try files.openFile(path + "/ä ö", .create)
                 try expect(try files.list(path) == ["ä ö"], "the listing of a folder does not match its contents")
-                try expect(try files.list(folder + "/missing").isEmpty, "a missing folder lists something")
+                try expect(try files.list(folder + "/missing").isEmpty, "the listing of a missing folder is not empty")
                 try expect(try [nil, 0o700].contains(mode(of: path)), "users other than its owner can read it")
                 try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }
             },

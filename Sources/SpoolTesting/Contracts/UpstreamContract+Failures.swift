@@ -118,7 +118,7 @@ extension UpstreamContract {
             try checkEqual(try await it.open("/a").head.status.code, 200, "status")
             try checkEqual(try await it.log.first { $0.isOver }.ending, .clientDisconnected, "ending")
         },
-        Case("cancelling before the headers closes the request", ["/a": .pattern(10, .stall(after: nil))]) { it, _ in
+        Case("cancelling before the headers ends the request", ["/a": .pattern(10, .stall(after: nil))]) { it, _ in
             let task = Task { _ = try await it.open("/a") }
             _ = try await it.log.first { $0.isStalled }
             task.cancel()

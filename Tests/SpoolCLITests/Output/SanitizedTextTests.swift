@@ -45,7 +45,7 @@ struct SanitizedTextTests {
         }
     }
 
-    @Test("E72: an origin's type and tag, and a file's name, are escaped on the terminal")
+    @Test("E72: media types, entity tags and file names are escaped in terminal output")
     func printed() async throws {
         let media = OriginResource(
             .pattern(PatternBytes(length: 1000)), etag: "\"\u{9B}31m\u{202E}\"", contentType: "audio/x\u{85}\u{2066}y")

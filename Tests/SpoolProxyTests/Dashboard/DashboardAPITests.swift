@@ -237,7 +237,7 @@ import Testing
 
     @Test("D56: the page pins, unpins, checks and removes resources, and reports the result of each")
     func changes() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         try await Self.run(["/a.mp4": try Self.film()], token: token) { server, cache, origin in
             _ = try await server.get(Self.path(origin, "/a.mp4"))
             await cache.waitUntilIdle()
@@ -264,7 +264,7 @@ import Testing
 
     @Test("D57: a purge removes the media below a URL or with a tag, and nothing from other hosts")
     func purge() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         let resources = [
             "/show/a.mp4": try Self.film("one two"), "/show/b.mp4": try Self.film(), "/other.mp4": try Self.film("two"),
         ]
@@ -295,7 +295,7 @@ import Testing
 
     @Test("D58: a preload fetches a file or a whole stream, and pins it before it is complete")
     func preload() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         let resources = ["/a.mp4": try Self.film(), "/b.m3u8": Self.playlist("s.ts"), "/s.ts": try Self.film()]
         try await Self.run(resources, token: token) { server, cache, origin in
             let events = cache.eventsWithoutStored()
@@ -320,7 +320,7 @@ import Testing
 
     @Test("D83: a preload of a stream requests only URLs that players may request", arguments: [true, false])
     func foreignSegments(isReverse: Bool) async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         try await OriginServer.run(["/s.ts": try Self.film()]) { other in
             let list = Self.playlist(other.url("/s.ts").absoluteString)
             try await OriginServer.run(["/b.m3u8": list]) { origin in
@@ -349,7 +349,7 @@ import Testing
 
     @Test("D84: the response to a change with an unknown, missing or invalid field is 400 with the name of the field")
     func wrongFields() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         try await Self.run([:], token: token) { server, cache, _ in
             let capacity = cache.capacity
             for (body, name) in [
@@ -374,7 +374,7 @@ import Testing
 
     @Test("D85: removing a resource cancels the preload that would store it again", arguments: ["remove", "purge"])
     func removedWhilePreloading(action: String) async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         let upstream = ScriptedUpstream(["/a.mp4": .pattern(300_000, .stall(after: 100_000))])
         try await ProxyServer.run(Self.configuration(token), upstream: upstream) { server, cache in
             let events = cache.events()
@@ -398,7 +398,7 @@ import Testing
 
     @Test("D59: the page can change the capacity, but no other setting")
     func settings() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         try await Self.run([:], token: token) { server, cache, _ in
             func capacity() async throws -> [String: Any] {
                 let json = try await server.json("settings")

@@ -16,12 +16,12 @@ import Testing
 
     @Test("D67: changes require the operator's token, which no response contains")
     func token() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         try await ProxyServer.run(DashboardAPITests.configuration(token)) { server, _ in
             let body = "{\"action\":\"pin\",\"keys\":[\"x\"]}"
             #expect(try await server.post("", token, path: "check").status == 204)
             #expect(try await server.post(body, token).status == 200)
-            for wrong in [nil, OperatorToken.drawn()] {
+            for wrong in [nil, OperatorToken.random()] {
                 for path in ["check", "actions"] {
                     let response = try await server.post(body, wrong, path: path)
                     #expect(response.status == 401)
@@ -40,7 +40,7 @@ import Testing
             #expect("\(token)" != token.text)
         }
         try await ProxyServer.run { server, _ in
-            let response = try await server.post("{}", OperatorToken.drawn())
+            let response = try await server.post("{}", OperatorToken.random())
             #expect(response.status == 403)
             #expect(try await server.json("settings")["canChange"] as? Bool == false)
         }
@@ -50,7 +50,7 @@ import Testing
         let folder = try ScratchDirectory()
         let file = URL(fileURLWithPath: folder.file("operator-token"))
         let token = try OperatorToken.stored(in: file)
-        #expect(token.text.count == 64 && token != OperatorToken.drawn())
+        #expect(token.text.count == 64 && token != OperatorToken.random())
         func mode() throws -> Int? {
             try FileManager.default.attributesOfItem(atPath: file.path)[.posixPermissions] as? Int
         }
@@ -97,7 +97,7 @@ import Testing
             let json = try response.json
             #expect(Set(json.keys) == ["error"] && json["error"] is String)
         }
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         var configuration = DashboardAPITests.configuration(token)
         configuration.token = "secret"
         try await ProxyServer.run(configuration) { server, _ in
@@ -147,7 +147,7 @@ import Testing
             "Sec-Fetch-Dest: script", "Sec-Fetch-Dest: video", "Sec-Fetch-Mode: websocket",
         ])
     func otherPages(field: String) async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         var configuration = DashboardAPITests.configuration(token)
         configuration.corsOrigins = ["https://player.example", "null"]
         try await ProxyServer.run(configuration) { server, _ in
@@ -163,7 +163,7 @@ import Testing
 
     @Test("D69: the live page and programs may use the API, even with the server's own token in the path")
     func livePage() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         for own in ["", "/~secret"] {
             var configuration = DashboardAPITests.configuration(token)
             configuration.token = own.isEmpty ? nil : "secret"
@@ -278,7 +278,7 @@ import Testing
 
     @Test("D71: no API response contains a query, a token or the secret of a source")
     func secrets() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         var film = OriginResource(.pattern(PatternBytes(length: 100_000)))
         film.headerFields[try #require(HTTPField.Name("X-Signed"))] = "signature-secret"
         film.headerFields[try #require(HTTPField.Name("Content-Location"))] = "/a?query-secret"

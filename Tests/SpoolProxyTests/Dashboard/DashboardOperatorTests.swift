@@ -58,7 +58,7 @@ import Testing
         "D95: after a resource is removed, its responses finish, except those that need missing bytes",
         arguments: [true, false])
     func removedDuringResponse(isComplete: Bool) async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         // A complete response must exceed the buffers of a connection.
         let length: Int64 = isComplete ? 32 << 20 : 300_000
         var film = Self.film(length)
@@ -102,7 +102,7 @@ import Testing
 
     @Test("D96: allowed hosts apply immediately to requests and redirects, unless the command line has set them")
     func allowedHosts() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         try await OriginServer.run(["/a.mp4": Self.film(1000)]) { origin in
             for isEditable in [true, false] {
                 var configuration = ProxyConfiguration()
@@ -140,7 +140,7 @@ import Testing
 
     @Test("D97: a change to a setting that the command line sets, or that needs a restart, gets 409 with the option")
     func fixedSettings() async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         var configuration = ProxyConfiguration()
         configuration.operatorSettings = OperatorSettings(
             token: token,

@@ -40,7 +40,7 @@ import Testing
     func variant() async throws { for removal in Removal.allCases { try await Self.run(removal) } }
 
     private static func run(_ removal: Removal) async throws {
-        let token = OperatorToken.drawn()
+        let token = OperatorToken.random()
         let stall = OriginBehavior.stall(after: removal == .unstored ? 0 : 100_000)
         let film = try film([removal == .variant ? .from(1, stall) : .always(stall)])
         try await OriginServer.run(["/film.mp4": film, "/list.m3u8": playlist]) { origin in

@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(
-        "E207: a mutated header has the same result in pieces as in one piece, and any client address is in its bytes")
+        "E207: a mutated header is parsed the same in pieces as at once, and a client address is always from its bytes")
     func changed() {
         var random = SplitMix(7)
         for _ in 0..<3000 {

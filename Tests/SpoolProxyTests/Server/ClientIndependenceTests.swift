@@ -188,7 +188,7 @@ import Testing
     }
 
     @Test(
-        "E463: after a 304, the stored response is for the pages that all of its fields name",
+        "E463: after a 304, the stored response is used only for the page that it names",
         arguments: [["a", "a", "b"], [nil, "a", "b"]] as [[String?]])
     func readersAfterConfirmation(pages: [String?]) async throws {
         let isCopied = pages[0] == nil

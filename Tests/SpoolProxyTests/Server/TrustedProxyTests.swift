@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    @Test("E210: a client behind a trusted proxy on this machine can't request addresses of the network")
+    @Test("E210: a client behind a trusted proxy on this machine can't request local addresses")
     func addresses() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             var configuration = ProxyConfiguration()

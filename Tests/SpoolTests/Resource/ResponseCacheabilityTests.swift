@@ -123,7 +123,7 @@ struct ResponseCacheabilityTests {
         #expect(!cacheability([.cacheControl: "max-age=60"]).freshness.mustRevalidate)
     }
 
-    @Test("E64: a response that varies by Accept-Encoding matches every request, because none accepts a coding")
+    @Test("E64: a response that varies by Accept-Encoding matches every request, because none is sent with a coding")
     func encoding() {
         let stored = cacheability([.vary: "Accept-Encoding"], request: [.acceptEncoding: "identity"]).freshness
         #expect(stored.matches([:]))
