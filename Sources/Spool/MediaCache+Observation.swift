@@ -69,8 +69,7 @@ extension MediaCache {
     ///   - repairing: Whether damaged blocks are removed, so that they are fetched again when they are needed.
     ///   - progress: A function that is called occasionally, from any thread.
     /// - Returns: The result. Blocks are counted as unchecked, with the cause, if their file can't be opened.
-    /// - Throws: `CacheError` with code `.storage` if the catalog can't be read or repaired. `.closed` if the
-    ///   cache is closed.
+    /// - Throws: `CacheError` with code `.storage` if the catalog can't be read or repaired, or `.closed`.
     ///   `CancellationError` if the task is cancelled; damage that was found before is still repaired.
     public func verify(
         repairing: Bool, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
