@@ -121,8 +121,8 @@ extension ProxyServer {
         let (host, listener) = (configuration.host.trimmingBrackets, bootstrap(service))
         // A port that is free at the first address is nearly always free at the second.
         for _ in 0..<(port == 0 ? 10 : 1) {
-            // Listening fails if the port is in use.
-            guard let channel = try? listener.bind(host: host, port: port).wait() else { return nil }
+            let socket = try? listener.bind(host: host, port: port).wait()  // This fails if the port is in use.
+            guard let channel = socket else { return nil }
             guard let address = channel.localAddress else {
                 try? channel.close().wait()  // This fails only if the channel is closed.
                 return nil

@@ -17,16 +17,24 @@ struct MediaOpener: Sendable {
         func takeCookies(for source: MediaSource) -> HTTPFields? { (confirming ?? media).takeCookies(for: source) }
     }
 
+    /// The responses that a request may use.
+    enum UsableResponses {
+        /// Any response that may be shared.
+        case any
+        /// The response to the request itself, which the response to another request may replace.
+        case own
+        /// The response to the request itself, which no other response replaces.
+        case separate
+    }
+
     let cache: MediaCache
     let date: DateText
     let source: MediaSource
     /// The freshness that the client demands.
     let demand: FreshnessDemand
     let priority: Priority
-    /// Whether the request may use another request's response.
-    var mayShare = true
-    /// Whether the request gets a response that no other request can replace.
-    var isSeparate = false
+    /// The responses that the request may use.
+    var usable = UsableResponses.any
     /// The client's turn to send a request to the origin.
     let turn = OriginTurn()
 
@@ -46,12 +54,12 @@ struct MediaOpener: Sendable {
             }
             return opened
         }
-        if isSeparate { return try await opened(cache.separateMedia(for: source), range) }
+        if usable == .separate { return try await opened(cache.separateMedia(for: source), range) }
         // A preload waits for players. Therefore, no player may wait for a preload.
         let media =
             priority == .preload
             ? cache.media(for: source)
-            : try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: mayShare)
+            : try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: usable == .any)
         if let joined = try await joined(media, range) { return joined }
         let reader = reader(of: media, range)
         do {

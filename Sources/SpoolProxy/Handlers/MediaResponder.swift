@@ -99,11 +99,11 @@ struct MediaResponder: Sendable {
                     return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
                 return builder.response(to: request, plan, opened).setting(cookies)
-            } catch let error as CacheError where error.code == .resourceChanged && !opener.isSeparate {
+            } catch let error as CacheError where error.code == .resourceChanged && opener.usable != .separate {
                 // Another request's response has replaced the version before a byte of it was sent. If this happens
                 // again, no other request may replace the next one.
-                opener.isSeparate = !opener.mayShare && !demand.onlyIfCached
-                (opener.mayShare, known, range) = (false, nil, self.range(of: request))
+                opener.usable = opener.usable == .any || demand.onlyIfCached ? .own : .separate
+                (known, range) = (nil, self.range(of: request))
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
                 if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }

@@ -24,7 +24,7 @@ final class OfflineVariants: Sendable {
     /// The time for which a result is used, in seconds.
     private static let memory: Int64 = 15
     /// The maximum time to wait for an origin.
-    private static let retryWaiter = Duration.seconds(1)
+    private static let timeout = Duration.seconds(1)
 
     init(cache: MediaCache, clock: any Clock<Duration>, limits: LookupBudget.Limits = LookupBudget.Limits()) {
         self.cache = cache
@@ -224,8 +224,8 @@ final class OfflineVariants: Sendable {
             self.note(isReached, for: origin, at: second)
             return isReached
         }
-        // This fails only if the client has closed the connection, and then the result is not needed.
-        switch try? await TimeLimit.run(within: Self.retryWaiter, on: clock, check) {
+        let outcome = try? await TimeLimit.run(within: Self.timeout, on: clock, check)  // Fails if the client has left.
+        switch outcome {
         case .value(let isReached): return isReached
         case .late(let check):
             note(false, for: name, at: second)

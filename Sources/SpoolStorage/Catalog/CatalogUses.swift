@@ -124,8 +124,8 @@ struct CatalogUses {
             var candidates: [EvictionCandidate] = []
             var late: [(id: Int64, lastUsedAt: Int64)] = []
             while let row = try rows.next() {
-                // A repair removes rows whose number or key is invalid.
-                guard let id = row.number(3), let name = try? row.text(0) else { continue }
+                let key = try? row.text(0)  // A repair removes rows whose number or key is invalid.
+                guard let id = row.number(3), let name = key else { continue }
                 guard let lastUsedAt = row.number(2) else {
                     // A date that is not a number can't be sorted, so it becomes the oldest date.
                     late.append((id, 0))

@@ -134,8 +134,7 @@ struct Evictor: Sendable {
             space.end()
         }
         let timer = Task(executorPreference: store.executor.executor(for: .playback)) { [state, clock = store.clock] in
-            // The sleep is cancelled when the eviction ends.
-            while (try? await clock.sleep(state.timeout)) != nil {
+            while (try? await clock.sleep(state.timeout)) != nil {  // Fails when the eviction ends.
                 guard space.isCancelled || isUrgent() else { continue }
                 state.isSlow.store(true, ordering: .relaxed)
                 return space.end(isLate: true)

@@ -95,9 +95,8 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// origin.
     package func sameOrigin(_ reference: String) -> OriginURL? {
         let parts = URIReference(reference).resolved(against: self.reference)
-        // The initializer fails only if the URL is invalid.
-        guard let other = try? OriginURL(parts), other.isSameOrigin(as: self) else { return nil }
-        return other
+        let other = try? OriginURL(parts)  // This fails only if the URL is invalid.
+        return other?.isSameOrigin(as: self) == true ? other : nil
     }
 
     /// The URL as a string.

@@ -88,7 +88,7 @@ import Testing
             let source = MediaSource(url: try #require(URL(string: "http://origin.example/a.m3u8")))
             var opener = MediaOpener(
                 cache: cache, date: DateText(), source: source, demand: FreshnessDemand(), priority: .playback)
-            (opener.mayShare, opener.isSeparate) = (false, true)
+            opener.usable = .separate
             let opened = try await opener.open(.all, of: nil)
             try await Self.replace(opened.head, of: source, in: cache, upstream)
             #expect(try await Self.manifest(of: opened.media, opened.head, in: cache)?.contains("1.ts") == true)
