@@ -18,7 +18,9 @@ struct ManifestResponder: Sendable {
     struct Manifest: Sendable {
         /// The origin's response, with the length and the validator of the rewritten bytes.
         var response: StoredResponse
-        var bytes: [UInt8]
+        var bytes: ByteBuffer
+        /// The memory that the bytes occupy. It is counted until the response has been sent.
+        let memory: ManifestMemory.Share
     }
 
     let cache: MediaCache
@@ -30,6 +32,8 @@ struct ManifestResponder: Sendable {
     let maximumBitRate: Int64?
     /// Whether the cache records the origins of a stream.
     let notesNeeds: Bool
+    /// The memory for all manifests.
+    var memory = ManifestMemory()
     private let rewrittenManifests = RewrittenManifests()
     private let largeManifests = LargeManifestTurns()
 
@@ -205,12 +209,12 @@ struct ManifestResponder: Sendable {
     /// Returns a rewritten manifest with its own length and entity tag.
     private func manifest(_ entry: RewrittenManifests.Entry, _ received: StoredResponse) -> Manifest {
         var response = received
-        response.length = Int64(entry.bytes.count)
+        response.length = Int64(entry.bytes.readableBytes)
         response.validator = Validator(entityTag: entry.tag)
         response.fields = EndToEndFields.withoutDigests(response.fields)
         response.fields[.eTag] = entry.tag?.text
         response.fields[.lastModified] = nil
-        return Manifest(response: response, bytes: entry.bytes)
+        return Manifest(response: response, bytes: entry.bytes, memory: entry.memory)
     }
 
     private func rewritten(
@@ -220,8 +224,10 @@ struct ManifestResponder: Sendable {
         let response = opened.response
         let reader = try await reader(of: opened, in: media)
         var bytes: [UInt8] = []
+        let share = ManifestMemory.Share(of: memory)
         for try await chunk in reader {
             chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
+            try share.resize(to: bytes.count)
             guard bytes.count <= HLSPlaylist.maximumBytes else {
                 throw RequestFailure(502, "the manifest is too large (limit: \(HLSPlaylist.maximumBytes) bytes)")
             }
@@ -249,12 +255,15 @@ struct ManifestResponder: Sendable {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
         await limit(result.lifetime, of: media)
-        guard !call.isForOperator else { return Manifest(response: response, bytes: result.bytes) }
+        let isRemembered = result.isRepeatable && received.bytes.count >= RewrittenManifests.minimumBytes
+        try share.resize(to: result.bytes.count + (isRemembered ? received.bytes.count : 0))
+        let sent = ByteBuffer(bytes: result.bytes)
+        guard !call.isForOperator else { return Manifest(response: response, bytes: sent, memory: share) }
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: result.bytes, as: UTF8.self)).hash.prefix(32))
         let entry = RewrittenManifests.Entry(
-            kind: kind, received: received.bytes, found: received.url, bytes: result.bytes, tag: tag, keys: result.keys,
-            named: result.named, membersTag: result.membersTag)
-        if result.isRepeatable { rewrittenManifests.note(entry, for: call) }
+            kind: kind, received: received.bytes, found: received.url, bytes: sent, tag: tag, keys: result.keys,
+            named: result.named, membersTag: result.membersTag, memory: share)
+        if isRemembered { rewrittenManifests.note(entry, for: call) }
         return manifest(entry, response)
     }
 
@@ -448,7 +457,8 @@ final class RewrittenManifests: Sendable {
         let received: [UInt8]
         /// The URL of the manifest, after redirects.
         let found: OriginURL
-        let bytes: [UInt8]
+        /// The rewritten bytes. All clients share this buffer.
+        let bytes: ByteBuffer
         let tag: EntityTag?
         /// The URLs of the keys that the manifest references.
         let keys: [OriginURL]
@@ -456,6 +466,8 @@ final class RewrittenManifests: Sendable {
         let named: [OriginURL]
         /// The tag for ``StreamKnowledge/hasMembers(of:tag:)``, or `nil` if no URLs are recorded.
         let membersTag: String?
+        /// The memory that both forms occupy.
+        let memory: ManifestMemory.Share
     }
 
     /// The minimum size of a manifest, in bytes. Parsing a smaller one costs little.
@@ -473,13 +485,11 @@ final class RewrittenManifests: Sendable {
         return entry.found.description == found.description && entry.received == received ? entry : nil
     }
 
-    /// Remembers a result, unless the manifest is small or references many keys or origins.
+    /// Remembers a result, unless the manifest references many keys or origins.
     func note(_ entry: Entry, for call: OutgoingRequest) {
-        guard entry.received.count >= Self.minimumBytes, entry.keys.count <= Self.referenceLimit,
-            entry.named.count <= Self.referenceLimit
-        else { return }
+        guard entry.keys.count <= Self.referenceLimit, entry.named.count <= Self.referenceLimit else { return }
         let name = Self.name(of: call)
-        let bytes = name.utf8.count + entry.received.count + entry.bytes.count
+        let bytes = name.utf8.count + entry.received.count + entry.bytes.readableBytes
         entries.withLock { $0.note(entry, for: name, bytes: bytes) }
     }
 

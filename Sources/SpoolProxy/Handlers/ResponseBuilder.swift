@@ -66,21 +66,27 @@ struct ResponseBuilder: Sendable {
         let plan = plan(for: request, manifest.response)
         var response = response(plan, head)
         response.isStored = true
+        response.memory = manifest.memory
         switch plan.content {
         case .none: break
-        case .whole: response.body = .bytes(ByteBuffer(bytes: manifest.bytes))
+        case .whole: response.body = .bytes(manifest.bytes)
         case .range(let range):
-            response.body = .bytes(ByteBuffer(bytes: manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)]))
+            response.body = .bytes(Self.part(range, of: manifest.bytes))
         case .multipart(let parts):
             var body = ByteBuffer()
             for (index, range) in parts.ranges.enumerated() {
                 body.writeString(parts.head(ofPart: index))
-                body.writeBytes(manifest.bytes[Int(range.lowerBound)..<Int(range.upperBound)])
+                body.writeImmutableBuffer(Self.part(range, of: manifest.bytes))
             }
             body.writeString(parts.closing)
             response.body = .bytes(body)
         }
         return response
+    }
+
+    private static func part(_ range: Range<Int64>, of bytes: ByteBuffer) -> ByteBuffer {
+        let start = bytes.readerIndex + Int(range.lowerBound)
+        return bytes.getSlice(at: start, length: range.count) ?? ByteBuffer()
     }
 
     /// Returns the planned head with the fields of this server, without a body.

@@ -59,6 +59,8 @@ struct Response: Sendable {
     var isStored = false
     /// The resource of the response and its stored head, if the next request may be for another part of it.
     var origin: (media: MediaResource, response: StoredResponse)?
+    /// The memory of a manifest in the body, which is counted until the response has been sent.
+    var memory: ManifestMemory.Share?
     /// Whether the connection ends after the response, even if the client wants to keep it open.
     var closes = false
     /// Whether the response is one of the server's own pages.
