@@ -25,6 +25,8 @@ struct SharingRule {
     let records: [SharingRecord]
     /// The numbers of the requests whose responses were received before the checked request was sent.
     let completed: Set<Int>
+    /// The numbers of the responses whose fields clients had received before the checked request was sent.
+    let received: Set<Int>
 
     /// Returns the reason why a response must not be sent for a request; `nil` if it may be sent.
     ///
@@ -43,8 +45,9 @@ struct SharingRule {
         let confirmations = records.filter { $0.representation == record.representation }
         if confirmations.contains(where: { isUnstored($0) && !completed.contains($0.call) }) { return nil }
         let all = confirmations.filter { !isUnstored($0) }
-        // A revalidation in the background belongs to an earlier call, and may be later than the checked request.
-        let last = all.lastIndex { completed.contains($0.call) && $0.time <= sent } ?? 0
+        // The cache must use the newest directives that a client has received. A revalidation in the background belongs
+        // to an earlier call, so the completion of that call does not show that the cache has received its response.
+        let last = all.lastIndex { received.contains($0.serial) } ?? 0
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
         for record in current {

@@ -44,6 +44,12 @@ final class SharingRun: Sendable {
         var isComplete: Bool {
             if case .success(.complete) = outcome { true } else { false }
         }
+
+        /// The number of the response whose fields the client received together with the whole body; otherwise `nil`.
+        var receivedResponse: Int? {
+            guard case .success(.complete(let response)) = outcome else { return nil }
+            return response["x-stamp"].flatMap { Int($0) }
+        }
     }
 
     /// A request that was sent.
@@ -53,6 +59,8 @@ final class SharingRun: Sendable {
         let time: Int
         /// The numbers of the requests whose responses were received before this request was sent.
         let completed: Set<Int>
+        /// The numbers of the responses whose fields clients had received before this request was sent.
+        let received: Set<Int>
         var hasLeft = false
     }
 
@@ -94,7 +102,8 @@ final class SharingRun: Sendable {
         var result = Result(requests: requests.count)
         var idle = Array(clients.indices)
         var running: [Int: Sent] = [:]
-        var (next, limit, completed) = (0, 4, Set<Int>())
+        var (next, limit) = (0, 4)
+        var (completed, received) = (Set<Int>(), Set<Int>())
         var signals = signals.makeAsyncIterator()
         await withTaskGroup(of: Void.self) { group in
             while next < requests.count || !running.isEmpty {
@@ -104,6 +113,7 @@ final class SharingRun: Sendable {
                 }) {
                     idle.append(done.client)
                     if done.isComplete { completed.insert(done.request.number) }
+                    if let serial = done.receivedResponse { received.insert(serial) }
                     if let sent = running.removeValue(forKey: done.request.number) {
                         check(done, sent, &result)
                     }
@@ -117,7 +127,8 @@ final class SharingRun: Sendable {
                     let client = idle.remove(at: random.below(idle.count))
                     next += 1
                     running[request.number] = Sent(
-                        request: request, client: client, time: origin.now, completed: completed)
+                        request: request, client: client, time: origin.now, completed: completed,
+                        received: received)
                     group.addTask { await self.exchange(request, clients[client], client) }
                 } else if origin.heldCount > 0 {
                     origin.release(&random)
@@ -180,7 +191,8 @@ final class SharingRun: Sendable {
             }
             return
         }
-        let rule = SharingRule(requests: requests, records: origin.records, completed: sent.completed)
+        let rule = SharingRule(
+            requests: requests, records: origin.records, completed: sent.completed, received: sent.received)
         func record(_ text: Substring?) -> SharingRecord? {
             text.flatMap { Int($0) }.flatMap { serial in rule.records.first { $0.serial == serial } }
         }
