@@ -5,7 +5,6 @@ import HTTPTypes
 import NIOCore
 import Spool
 import SpoolStreams
-import Synchronization
 
 /// The responder for HLS playlists and MPDs. It changes their references so that they point to the server.
 ///
@@ -442,60 +441,6 @@ private final class NamedOrigins {
         guard origins.insert("\(url.scheme.rawValue)://\(url.authority)").inserted else { return }
         urls.append(url)
         knowledge.note(url, namedBy: manifest)
-    }
-}
-
-/// The rewritten bytes of large manifests that do not change, so that they are parsed once instead of for each request.
-///
-/// A result is used only for exactly the bytes from which it was created. Validators and dates do not show that two
-/// users received the same manifest.
-final class RewrittenManifests: Sendable {
-    /// A rewritten manifest, with the information that is recorded each time it is sent.
-    struct Entry: Sendable {
-        let kind: ManifestKind
-        /// The bytes that the origin sent.
-        let received: [UInt8]
-        /// The URL of the manifest, after redirects.
-        let found: OriginURL
-        /// The rewritten bytes. All clients share this buffer.
-        let bytes: ByteBuffer
-        let tag: EntityTag?
-        /// The URLs of the keys that the manifest references.
-        let keys: [OriginURL]
-        /// One URL from each other origin that the manifest references.
-        let named: [OriginURL]
-        /// The tag for ``StreamKnowledge/hasMembers(of:tag:)``, or `nil` if no URLs are recorded.
-        let membersTag: String?
-        /// The memory that both forms occupy.
-        let memory: ManifestMemory.Share
-    }
-
-    /// The minimum size of a manifest, in bytes. Parsing a smaller one costs little.
-    static let minimumBytes = 64 << 10
-    /// The maximum number of keys, and of origins, that a remembered manifest may reference.
-    private static let referenceLimit = 100
-
-    private let entries = Mutex(BoundedTable<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 16 << 20))
-
-    /// Returns the result for these bytes, or `nil` if it is not remembered.
-    func entry(for received: [UInt8], at found: OriginURL, _ call: OutgoingRequest) -> Entry? {
-        guard received.count >= Self.minimumBytes, let entry = entries.withLock({ $0[Self.name(of: call)] }) else {
-            return nil
-        }
-        return entry.found.description == found.description && entry.received == received ? entry : nil
-    }
-
-    /// Remembers a result, unless the manifest references many keys or origins.
-    func note(_ entry: Entry, for call: OutgoingRequest) {
-        guard entry.keys.count <= Self.referenceLimit, entry.named.count <= Self.referenceLimit else { return }
-        let name = Self.name(of: call)
-        let bytes = name.utf8.count + entry.received.count + entry.bytes.readableBytes
-        entries.withLock { $0.note(entry, for: name, bytes: bytes) }
-    }
-
-    /// Returns the parts of a request that affect the result.
-    private static func name(of call: OutgoingRequest) -> String {
-        ["\(call.isReverse) \(call.isMoved)", call.prefix, call.url.description].joined(separator: "\n")
     }
 }
 #endif
