@@ -9,14 +9,14 @@ struct ByteRangeSetEncodingTests {
 
     // MARK: Compact binary
 
-    @Test("The compact form is the count, then the distance and length of each range as varints")
+    @Test("The compact form lists the number of ranges, and then the distance and length of each, as varints")
     func form() {
         #expect(ByteRangeSet().encoded() == [0])
         #expect(ByteRangeSet(0..<127).encoded() == [1, 0, 127])
         #expect(ByteRangeSet([0..<128, 130..<131]).encoded() == [2, 0, 0x80, 1, 2, 1])
     }
 
-    @Test("Decoding restores the encoded set, for every small set and at the limits")
+    @Test("Decoding an encoded set restores it, for every small set and for offsets up to the maximum")
     func roundTrip() throws {
         for model in ByteRangeSetExhaustiveTests.models {
             let set = ByteRangeSet(model.ranges)
@@ -32,7 +32,7 @@ struct ByteRangeSetEncodingTests {
     }
 
     @Test(
-        "Decoding malformed bytes throws an error with the cause",
+        "Decoding malformed bytes throws an error that contains the cause",
         arguments: [
             ([], .truncated),
             ([1], .truncated),
@@ -58,7 +58,7 @@ struct ByteRangeSetEncodingTests {
         #expect(error?.byteCount == bytes.count)
     }
 
-    @Test("The error's description contains the cause and the position")
+    @Test("The description of a decoding error contains the cause and the position")
     func sentence() {
         let error = #expect(throws: ByteRangeSetDecodingError.self) { try ByteRangeSet(decoding: [1, 5, 0]) }
         #expect(error?.description == "the encoded byte ranges are malformed: a range is empty, at byte 1 of 3")
@@ -101,7 +101,7 @@ struct ByteRangeSetEncodingTests {
 
     // MARK: Codable
 
-    @Test("The JSON form is an array of half-open pairs")
+    @Test("In JSON, a set is an array of pairs, each with the bounds of a half-open range")
     func json() throws {
         let set: ByteRangeSet = [0..<10, 20..<30]
         #expect(String(decoding: try JSONEncoder().encode(set), as: UTF8.self) == "[[0,10],[20,30]]")

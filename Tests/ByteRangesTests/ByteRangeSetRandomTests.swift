@@ -7,7 +7,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct ByteRangeSetRandomTests {
     @Test(
-        "After each random insertion or removal, the set is valid and equals a bitmap",
+        "After each random insertion or removal, the set is valid and matches a bitmap",
         arguments: [UInt64(1), 2, 3],
         [2, 3, 5, 16]
     )
@@ -34,7 +34,7 @@ struct ByteRangeSetRandomTests {
         }
     }
 
-    @Test("20,000 fragments inserted and removed in random order fill and empty leaves of the default size")
+    @Test("Inserting and removing 20,000 fragments in random order fills and empties leaves of the default size")
     func manyFragments() {
         var random = SeededGenerator(seed: 4)
         let fragments = (0..<20_000).map { Int64($0) * 10..<Int64($0) * 10 + 7 }

@@ -63,7 +63,7 @@ struct ByteRangeSetTests {
         #expect(set.byteCount == 0)
     }
 
-    @Test("Offsets below 0, down to Int64.min, are never contained and do not cause a crash")
+    @Test("A set never contains offsets below 0, and offsets down to Int64.min do not cause a crash")
     func belowZero() {
         let whole = Int64.min..<Int64.max
         var set: ByteRangeSet = [-10..<5, 8..<9, Int64.min..<(-3)]
@@ -96,7 +96,7 @@ struct ByteRangeSetTests {
 
     // MARK: Value and collection semantics
 
-    @Test("A copy does not change when the original changes", arguments: [2, 512])
+    @Test("A copy of a set does not change when the original changes", arguments: [2, 512])
     func valueSemantics(leafCapacity: Int) {
         var set = ByteRangeSet(leafCapacity: leafCapacity)
         for start in stride(from: Int64(0), to: 100, by: 10) {
@@ -131,7 +131,7 @@ struct ByteRangeSetTests {
         #expect(set.distance(from: 2, to: 9) == 7)
     }
 
-    @Test("The description shows up to 32 ranges and the number of remaining ranges")
+    @Test("The description of a set shows up to 32 ranges and the number of remaining ranges")
     func descriptions() {
         #expect(ByteRangeSet().description == "[]")
         #expect("\(ByteRangeSet([8..<10, 0..<5]))" == "[0..<5, 8..<10]")

@@ -4,14 +4,14 @@ import Testing
 @Suite("Ranges and counts as text")
 struct WordsTests {
     @Test(
-        "Ranges are written with the first and last byte",
+        "The text of a range contains its first and last byte",
         arguments: [
             (0..<1_048_576, "bytes 0–1,048,575"), (7..<8, "byte 7"), (5..<Int64.max, "bytes 5 to the end"),
             (3..<3, "no bytes"), (999..<1001, "bytes 999–1,000"),
         ] as [(Range<Int64>, String)])
     func ranges(range: Range<Int64>, text: String) { #expect(range.inWords == text) }
 
-    @Test("Counts use the singular or plural form, and long numbers have separators")
+    @Test("Counts use the singular or plural form, and large numbers contain thousands separators")
     func counts() {
         #expect(1.counted("block") == "1 block")
         #expect(0.counted("block") == "0 blocks")

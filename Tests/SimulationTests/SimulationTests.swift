@@ -13,7 +13,9 @@ import Testing
 /// determines all random choices, but not the order of the threads.
 @Suite(.timeLimit(.minutes(10)), .serialized)
 struct SimulationTests {
-    @Test("Without a capacity limit, every byte is correct and sent once", arguments: seeds(0, 5))
+    @Test(
+        "Without a capacity limit, every byte is correct, and only bytes of unfinished bodies are sent twice",
+        arguments: seeds(0, 5))
     func unlimited(_ seed: UInt64) async throws {
         let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(), hasRanges: true)
         try await play.run(sessions: 2)
@@ -22,7 +24,7 @@ struct SimulationTests {
     }
 
     @Test(
-        "With a failing origin, every byte is correct, and only bytes of truncated bodies are sent twice",
+        "With a failing origin, every byte is correct, and only bytes of unfinished bodies are sent twice",
         arguments: seeds(100, 5))
     func failing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
@@ -32,7 +34,7 @@ struct SimulationTests {
         play.checkSentOnce()
     }
 
-    @Test("With an origin without ranges, every byte is correct", arguments: seeds(200, 3))
+    @Test("If the origin does not support ranges, every byte is correct", arguments: seeds(200, 3))
     func sequential(_ seed: UInt64) async throws {
         let play = SimulatedPlay(seed: seed, capacity: nil, faults: .init(busy: 20), hasRanges: false)
         try await play.run(sessions: 2)
@@ -51,7 +53,7 @@ struct SimulationTests {
         try await play.finish()
     }
 
-    @Test("While the resource changes, no reader receives bytes from two versions", arguments: seeds(400, 5))
+    @Test("While resources change, no reader receives bytes from two versions", arguments: seeds(400, 5))
     func changing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
             seed: seed, capacity: seed % 2 == 0 ? nil : 3_000_000, faults: .init(cut: 100), hasRanges: true,

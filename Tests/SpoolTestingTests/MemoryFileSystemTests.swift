@@ -18,7 +18,7 @@ struct MemoryFileSystemTests {
         return String(decoding: bytes[..<count], as: UTF8.self)
     }
 
-    @Test("A copy has its new path and no locks, and does not change with the original")
+    @Test("A copy of the file system uses the new path, holds no locks, and does not change with the original")
     func copying() throws {
         let file = try files.openFile("/cache/media/a", .create)
         try write("before", to: file)
@@ -43,7 +43,7 @@ struct MemoryFileSystemTests {
         #expect(files.openCount == 0)
     }
 
-    @Test("Stored bytes can be flipped or lost, and files truncated")
+    @Test("Stored bytes can be flipped or lost, and files can be truncated")
     func damaging() throws {
         try write("abc", to: files.openFile("/cache/media/a", .create))
         _ = files.with("/cache/media/a") { $0.flip(at: 1) }

@@ -3,7 +3,7 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-@Suite("A seeded executor", .timeLimit(.minutes(10)))
+@Suite("Seeded executor", .timeLimit(.minutes(10)))
 struct SeededExecutorTests {
     /// The state that the tasks of a test share.
     private final class Shared: Sendable {
@@ -30,7 +30,7 @@ struct SeededExecutorTests {
         return shared.events.withLock { $0 }
     }
 
-    @Test("The same seed gives the same order, and other seeds give different orders")
+    @Test("The same seed always gives the same order of steps, and different seeds give various orders")
     func repeats() {
         let orders = (0..<8).map { Self.order(seed: $0) }
         #expect(orders == (0..<8).map { Self.order(seed: $0) })
@@ -38,7 +38,7 @@ struct SeededExecutorTests {
         #expect(orders.allSatisfy { $0.count == 20 })
     }
 
-    @Test("The clock advances to the next sleeper if no other task can run")
+    @Test("If no task can run, the clock advances to the deadline of the next sleeper")
     func time() {
         let executor = SeededExecutor(seed: 1)
         let shared = Shared()
