@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 
 /// CASE C, 35: each file system call fails, either once or permanently.
-@Suite("C35: any call may fail", .timeLimit(.minutes(10)))
+@Suite("C35: failures of file system calls", .timeLimit(.minutes(10)))
 struct AnyCallFailsCases {
     private static let length: Int64 = 300_000
     private static let song = PatternBytes(seed: 1, length: length)
@@ -65,7 +65,7 @@ struct AnyCallFailsCases {
     }
 
     @Test(
-        "C35: whichever call fails, reads are complete, records are correct, and errors contain the path and the cause",
+        "C35: if a file system call fails, reads are complete, records are correct, and errors name the path and cause",
         arguments: failures)
     func everyCall(_ failure: Failure) async throws {
         let previous = try MemoryStage(["/a": .pattern(Self.length)])

@@ -11,7 +11,7 @@ import Testing
 struct ClosingAndBoundsCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("E57: reads after close() end with .closed, and neither send a request nor create a file")
+    @Test("E57: reads after close() fail with .closed, and neither send a request nor create a file")
     func readAfterClose() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000), "/b": .pattern(3_000_000)],
@@ -60,7 +60,7 @@ struct ClosingAndBoundsCases {
         end.finish()
     }
 
-    @Test("A reader with the largest chunk size continues with its version after the resource is removed")
+    @Test("After a resource is removed, a reader with the largest chunk size gets another chunk, and then an error")
     func largestChunks() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session { cache in
@@ -76,7 +76,7 @@ struct ClosingAndBoundsCases {
         }
     }
 
-    @Test("E57: close() takes at most one second for any number of open resources")
+    @Test("E57: close() takes at most one second, regardless of the number of open resources")
     func closesInASecond() async throws {
         let stage = try MemoryStage([:], configure: { $0.maximumConnectionsPerOrigin = 20 })
         let cache = try await stage.open()
@@ -142,7 +142,7 @@ struct ClosingAndBoundsCases {
         driver.cancel()
     }
 
-    @Test("E58: the number of open files is limited for any number of open resources")
+    @Test("E58: the number of open files is limited, regardless of the number of open resources")
     func openFiles() async throws {
         let disk = WatchedFileSystem()
         let stage = try MemoryStage([:], disk: disk)
@@ -202,7 +202,7 @@ struct ClosingAndBoundsCases {
     ]
 
     @Test(
-        "E58: an invalid configuration is rejected when the cache is opened, with an error that names the value",
+        "E58: an invalid configuration is rejected when the cache is opened, with an error that names the property",
         arguments: 0..<impossible.count)
     func configuration(_ index: Int) async throws {
         let (name, change) = Self.impossible[index]
@@ -217,7 +217,7 @@ struct ClosingAndBoundsCases {
         }
     }
 
-    @Test("E58: media plays with the largest and the smallest allowed values", arguments: 0..<2)
+    @Test("E58: media plays with the largest and the smallest allowed configuration values", arguments: 0..<2)
     func extremes(_ index: Int) async throws {
         let changes: [Change] = [
             {

@@ -7,7 +7,7 @@ import Testing
 /// CASE C, 34: damaged media files.
 @Suite(.timeLimit(.minutes(10)))
 struct DamagedFileCases {
-    @Test("C34: a file whose blocks are all damaged is fetched again in few requests, each byte once")
+    @Test("C34: a file whose blocks are all damaged is fetched again with at most ten requests, and each byte once")
     func damagedAllOver() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(["/a": .pattern(8_000_000)])

@@ -17,7 +17,7 @@ struct DiskAndClockFaultCases {
     ]
 
     @Test(
-        "E59: complete media plays from a full or read-only disk; other media plays uncached, with one notice",
+        "E59: complete media plays from a full or read-only disk; other media plays uncached, and one notice is shown",
         arguments: 0..<2)
     func refusingDisk(_ index: Int) async throws {
         let (calls, code) = Self.refusals[index]

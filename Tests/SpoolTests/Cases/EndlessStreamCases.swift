@@ -9,7 +9,9 @@ import Testing
 struct EndlessStreamCases {
     static let film = PatternBytes(seed: 1, length: 3_000_000)
 
-    @Test("E116: endless streams from a host do not block another reader's first byte", arguments: [true, false])
+    @Test(
+        "E116: eight endless streams from a host do not block a reader of other media from that host",
+        arguments: [true, false])
     func streamsAndVideo(_ hasRanges: Bool) async throws {
         let length: Int64 = 1 << 40
         let paths = (0..<8).map { "/radio\($0)" }

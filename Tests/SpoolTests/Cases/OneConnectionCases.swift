@@ -59,7 +59,7 @@ struct OneConnectionCases {
         #expect(requests == 1)
     }
 
-    @Test("E245: a rejection with Retry-After is not repeated immediately")
+    @Test("E245: a request that is rejected with Retry-After is not repeated immediately")
     func rejectedUntilLater() async throws {
         let (error, requests) = try await readEnd(status: 503, isPermanent: true, retryAfter: "100")
         #expect(error?.httpStatus == 503)

@@ -74,7 +74,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A11: another total under the same ETag indicates another version")
+    @Test("A11: a different total with the same ETag indicates a new version")
     func a11() async throws {
         let longer = PatternBytes(seed: 2, length: 4_000_000)
         try await onStage(["/a": .pattern(3_000_000)]) { stage in
@@ -169,7 +169,7 @@ struct PartialContentLengthCases {
         #expect(stage.origin.log.bytesSent("/a") <= song.length + 100)
     }
 
-    @Test("A12: an origin that also rejects the complete request receives at most two requests")
+    @Test("A12: an origin that rejects every request with 416 receives at most two requests")
     func refusesEverything() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(416))])
         try await stage.session { cache in

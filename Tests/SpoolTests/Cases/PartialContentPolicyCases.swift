@@ -13,7 +13,7 @@ struct PartialContentPolicyCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 
     @Test(
-        "A18: ranges are requested even if Accept-Ranges is missing, is none or differs in case",
+        "A18: ranges are requested even if Accept-Ranges is missing, has the value none or differs in case",
         arguments: [nil, "none", "Bytes", "bytes"])
     func a18(_ value: String?) async throws {
         try await onStage(["/a": .pattern(3_000_000, .field("Accept-Ranges", value))]) { stage in
@@ -79,7 +79,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under http freshness, a stored response is not served for another value of a Vary field")
+    @Test("A20: under http freshness, a stored response is not served for another value of a field in Vary")
     func a20Vary() async throws {
         try await onStage(
             [
@@ -241,7 +241,7 @@ struct PartialContentPolicyCases {
     ]
 
     @Test(
-        "A22: media without ranges or length plays from one response; seeks wait for it or use stored bytes",
+        "A22: without ranges or a length, media plays from one response; seeks use stored bytes or wait for new ones",
         arguments: 0..<4)
     func a22(_ index: Int) async throws {
         let resource = OriginResource(.pattern(Self.song), rules: Self.unranged[index].map { .always($0) })
@@ -264,7 +264,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A22: a slow reader pauses the only response from an origin without ranges, and each byte is sent once")
+    @Test("A22: a slow reader pauses the only response from an origin without range support; each byte is sent once")
     func a22Slow() async throws {
         let film = PatternBytes(seed: 1, length: 12_000_000)
         try await onStage(
@@ -289,7 +289,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A22: without grace periods, each reader causes at most one response from an origin without ranges")
+    @Test("A22: without range support or a cancellation delay, each reader causes at most one response")
     func a22Storm() async throws {
         let film = PatternBytes(seed: 1, length: 12_000_000)
         try await onStage(

@@ -135,7 +135,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A3: under immutable freshness, another length means another version")
+    @Test("A3: under immutable freshness, a different length indicates a new version")
     func a3Length() async throws {
         let longer = PatternBytes(seed: 2, length: 6_000_000)
         try await onStage(["/a": .pattern(5_000_000, etag: nil)]) { stage in
@@ -194,7 +194,7 @@ struct PartialContentVersionCases {
     }
 
     @Test(
-        "A6: a 206 with another range is stored at the offset in Content-Range, not at the requested offset",
+        "A6: a 206 with a different range is stored at the offset in Content-Range, not at the requested offset",
         arguments: [-1, 1] as [Int64])
     func a6(_ direction: Int64) async throws {
         // The bytes of the response match its Content-Range, but not the requested range.

@@ -64,7 +64,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B25: seeks with late cancellations deliver correct bytes, and at most 2 % are fetched twice")
+    @Test("B25: if readers are cancelled only after a seek, bytes are correct, and at most 2 % are fetched twice")
     func b25() async throws {
         let film = PatternBytes(seed: 1, length: 20_000_000)
         try await onStage(["/a": .pattern(20_000_000)]) { stage in
@@ -209,7 +209,7 @@ struct ReaderAndTransferCases {
     ]
 
     @Test(
-        "B29: after a reset, a truncated body, 500 or 503, a retry continues at the reached position without an error",
+        "B29: after a reset, a truncated body, a 500 or a 503, a retry continues where the response ended",
         arguments: 0..<6)
     func b29(_ index: Int) async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: Self.failures[index])]) { stage in
@@ -222,7 +222,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B29: a stalled body times out, and a new request continues at its position")
+    @Test("B29: a stalled body times out, and a new request continues where the body stopped")
     func b29Stall() async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: [.request(0, .stall(after: 300_000))])]) {
             stage in
@@ -290,7 +290,7 @@ struct ReaderAndTransferCases {
         await origin.stop()
     }
 
-    @Test("B29: after the last retry, the reader gets an error; stored bytes remain, and a later read continues there")
+    @Test("B29: after the last retry, the reader gets an error, and a later read continues after the stored bytes")
     func b29Spent() async throws {
         try await onStage([
             "/a": OriginResource(
@@ -413,7 +413,7 @@ struct ReaderAndTransferCases {
         }
     }
 
-    @Test("B31: a second rejection causes an error, and the source is not resolved again")
+    @Test("B31: if the newly resolved request is also rejected, the read fails without another resolution")
     func b31Refused() async throws {
         try await onStage(["/a": .pattern(3_000_000, .requiresQuery("sig=never", else: 403))]) { stage in
             try await stage.session { cache in

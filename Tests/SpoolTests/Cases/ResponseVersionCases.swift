@@ -112,7 +112,7 @@ struct ResponseVersionCases {
         #expect(stage.origin.log.bytesSent("/a") <= 10 * 65536)
     }
 
-    @Test("E352: without a strong validator, a range and then the whole resource are read correctly")
+    @Test("E352: without a strong validator, readers of a range and then of the whole resource get all their bytes")
     func partThenWhole() async throws {
         let stage = try stage(.http, [.noValidators]) { resource, _, index in
             if index > 0 { resource.content = .pattern(Self.other) }
@@ -128,7 +128,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E353: a 200 to a conditional request is used, even if its validator equals the stored validator",
+        "E353: a 200 response to a conditional request is used, even if its validator equals the stored validator",
         arguments: [.http, .revalidate] as [FreshnessPolicy], ["\"v0\"", nil])
     func constantValidator(_ freshness: FreshnessPolicy, _ tag: String?) async throws {
         let patterns = (0..<4).map { PatternBytes(seed: UInt64($0), length: 2000) }
@@ -171,7 +171,7 @@ struct ResponseVersionCases {
         #expect(rejected.count <= 3)
     }
 
-    @Test("E354: an origin that rejects all requests receives at most two")
+    @Test("E354: an origin that rejects all requests receives at most two requests")
     func allRejected() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.song.length, .status(403))])
         try await stage.session { cache in

@@ -68,7 +68,7 @@ struct RetryCases {
         }
     }
 
-    @Test("E66: a Retry-After of 120 is longer than a player waits, so the read fails immediately")
+    @Test("E66: a Retry-After of 120 seconds exceeds a player's wait limit, so the read fails immediately")
     func retryAfterTwoMinutes() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(.pattern(Self.song), rules: [.first(1, .status(503, ["Retry-After": "120"]))])
@@ -120,7 +120,8 @@ struct RetryCases {
     }
 
     @Test(
-        "E66: a request is not retried after 501 or 505, except once without a range after 501", arguments: [501, 505])
+        "E66: a request is not retried after 505, and is repeated once, without a range, after 501",
+        arguments: [501, 505])
     func notImplemented(_ status: Int) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .status(status))])
         try await stage.session { cache in
@@ -194,7 +195,7 @@ struct RetryCases {
         }
     }
 
-    @Test("A preload that starts while a player waits for another resource does not send a request yet")
+    @Test("A preload that starts while a player waits for another resource delays its first request")
     func preloadYieldsFromItsStart() async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
         try await stage.session(isFlowing: false) { cache in
@@ -216,7 +217,7 @@ struct RetryCases {
         }
     }
 
-    @Test("E67: nine paused bodies from an origin without ranges do not block a tenth reader")
+    @Test("E67: nine paused bodies from an origin without range support do not block a tenth reader")
     func pausedBodies() async throws {
         let paths = (0..<10).map { "/\($0)" }
         let resource = OriginResource.pattern(24_000_000, .ignoresRanges())

@@ -71,7 +71,7 @@ struct SecretCases {
 
     private static let film = PatternBytes(seed: 1, length: 300_000)
 
-    @Test("E154: the URL of a playlist after redirects is stored, because its references are relative to it")
+    @Test("E154: a playlist's URL after redirects is stored, because the playlist's references are relative to it")
     func playlist() async throws {
         try await onStage([
             "/a": .redirect(to: "/elsewhere/index.m3u8?sig=\(Self.marker)"), "/elsewhere/index.m3u8": .pattern(1000),

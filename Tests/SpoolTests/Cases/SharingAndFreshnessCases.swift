@@ -89,7 +89,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http freshness, concurrent first requests with different fields do not end any read",
+        "E68: under http freshness, concurrent first requests with different header fields do not end any read",
         arguments: [true, false])
     func beginningAtOnce(_ varies: Bool) async throws {
         var resource = OriginResource.pattern(
@@ -110,7 +110,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http freshness, a late response to a request with other fields does not end any read",
+        "E68: under http freshness, a late response to a request with other header fields does not end any read",
         arguments: [true, false], [true, false])
     func lateResponse(_ isLateToldLength: Bool, _ isOtherToldLength: Bool) async throws {
         var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
@@ -321,7 +321,7 @@ struct SharingAndFreshnessCases {
         #expect(stage.origin.log.bytesSent("/a") == Self.song.length)
     }
 
-    @Test("E68: an hour after max-age, a new reader gets the new version even though the old one is open")
+    @Test("E68: an hour after max-age, a new reader gets the new version even while the old version is still open")
     func anHourLater() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=10"))], freshness: .http)
@@ -383,7 +383,7 @@ struct SharingAndFreshnessCases {
         }
     }
 
-    @Test("E68: expired credentials of one source do not fail the readers of another source")
+    @Test("E68: expired credentials of one source do not cause reads from another source to fail")
     func credentialsRunOut() async throws {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let stage = try MemoryStage(

@@ -13,7 +13,7 @@ struct SpaceAccountCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
     static let changed = PatternBytes(seed: 2, length: 2_500_000)
 
-    @Test("E54: concurrent removals of one resource release its bytes once")
+    @Test("E54: concurrent removals of one resource release its bytes only once")
     func removedAtOnce() async throws {
         let stage = try MemoryStage([:])
         try await stage.session { cache in
@@ -111,7 +111,7 @@ struct SpaceAccountCases {
     enum Finder: CaseIterable { case play, repair, export }
 
     @Test(
-        "E54: the bytes of blocks that a read, a repair or an export finds damaged are released",
+        "E54: the bytes of damaged blocks that a read, a repair or an export finds are released",
         arguments: Finder.allCases)
     func lostBlocks(_ finder: Finder) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
@@ -190,7 +190,7 @@ struct SpaceAccountCases {
     }
 
     @Test(
-        "E55: if the start of a block is unreadable, it is fetched again, and playback continues",
+        "E55: if the stored start of a block is unreadable, its bytes are fetched again, and playback continues",
         arguments: [1, 2, .max])
     func unreadablePrefix(times: Int) async throws {
         let disk = FaultyFileSystem()
@@ -221,7 +221,7 @@ struct SpaceAccountCases {
     }
 
     @Test(
-        "E56: a cache whose directory is deleted while open continues to play, and leaves no unknown files",
+        "E56: if the directory of an open cache is deleted, media continues to play, and no unknown files remain",
         arguments: Deleted.allCases)
     func deletedBeneath(_ deleted: Deleted) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000)])
@@ -254,7 +254,7 @@ struct SpaceAccountCases {
         }
     }
 
-    @Test("E56: an empty resource, and one that lost all its bytes while open, can be evicted")
+    @Test("E56: an empty resource can be evicted, as can a resource that lost all its bytes while open")
     func emptyResidue() async throws {
         let stage = try MemoryStage(["/empty": .pattern(0), "/a": .pattern(3_000_000)])
         try await stage.session { cache in

@@ -16,7 +16,7 @@ struct TruncatedResponseCases {
         .pattern(length, .ignoresRanges(acceptRanges: nil), .noLength(.chunked), .noValidators)
     }
 
-    @Test("E61: if a later body of unknown length ends before the end of the received bytes, its reader gets an error")
+    @Test("E61: if a later body of unknown length is shorter than the bytes received before, its reader gets an error")
     func shorterSecondBody() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(["/a": Self.endless(8_000_000)], configure: { $0.capacity = .bytes(1 << 20) })
@@ -37,7 +37,7 @@ struct TruncatedResponseCases {
         }
     }
 
-    @Test("E61: if a later body of unknown length ends before the end of the stored bytes, none of them are removed")
+    @Test("E61: if a later body of unknown length is shorter than the stored bytes, no stored bytes are removed")
     func shorterLaterBody() async throws {
         let film = PatternBytes(seed: 1, length: 8_000_000)
         let stage = try MemoryStage(
@@ -71,7 +71,7 @@ struct TruncatedResponseCases {
     ]
 
     @Test(
-        "E62: if the origin sends a page instead of media, reads fail, and stored media stays stored, pinned or not",
+        "E62: if the origin sends a page instead of media, reads fail, and stored media remains, whether pinned or not",
         arguments: 0..<pages.count)
     func portal(_ index: Int) async throws {
         let (policy, isPinned, isPart) = Self.pages[index]
@@ -174,7 +174,7 @@ struct TruncatedResponseCases {
     }
 
     @Test(
-        "E64: despite Vary: Accept-Encoding, the second read is a hit, even without the origin",
+        "E64: despite Vary: Accept-Encoding, the second read is a hit, even if the origin is unreachable",
         arguments: [.immutable, .http, .revalidate] as [FreshnessPolicy])
     func varyByEncoding(_ policy: FreshnessPolicy) async throws {
         let stage = try MemoryStage(
@@ -195,7 +195,7 @@ struct TruncatedResponseCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E65: an origin without ranges that always truncates at one offset receives a limited number of requests")
+    @Test("E65: if an origin without range support always truncates at one offset, the number of requests is limited")
     func cutsAtTheSamePlace() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(

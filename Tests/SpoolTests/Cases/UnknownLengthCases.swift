@@ -24,7 +24,7 @@ struct UnknownLengthCases {
         #expect(stage.origin.log.bytesSent("/a") < Self.song.length)
     }
 
-    @Test("E69: if the length is never sent, a seek within received bytes works, and a suffix range fails")
+    @Test("E69: if the length is never sent, a seek within received bytes succeeds, and a suffix range fails")
     func seekWithinStored() async throws {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let stage = try MemoryStage(

@@ -170,7 +170,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E114: two readers of an endless stream each get their own response, and neither ends the other's",
+        "E114: two readers of an endless stream get separate responses, and neither ends the other reader's response",
         arguments: [nil, "no-cache, no-store"])
     func endlessStream(_ control: String?) async throws {
         let behaviors: [OriginBehavior] = [
@@ -214,7 +214,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E118: if a conditional request receives the whole body and an equal weak tag, the first reader continues",
+        "E118: if a conditional request receives the whole body and the same weak ETag, the first reader continues",
         arguments: [true, false])
     func ignoredCondition(_ hasRanges: Bool) async throws {
         var behaviors: [OriginBehavior] = [.noValidators, .field("ETag", "W/\"a\"")]

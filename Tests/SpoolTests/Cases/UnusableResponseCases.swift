@@ -11,7 +11,7 @@ struct UnusableResponseCases {
     static let song = PatternBytes(seed: 1, length: 300_000)
 
     @Test(
-        "E63: an invalid response causes an error for one request only, and none of its bytes are stored",
+        "E63: an invalid response causes an error without a retry, and none of its bytes are stored",
         arguments: [
             "HTTP/1.1 099 Odd\r\nContent-Length: 5", "HTTP/1.1 000 Odd\r\nContent-Length: 5",
             "HTTP/1.1 600 Odd\r\nContent-Length: 5", "HTTP/1.1 999 Odd\r\nContent-Length: 5",
@@ -24,7 +24,7 @@ struct UnusableResponseCases {
     }
 
     @Test(
-        "E63: a response without a valid status line causes an error if a request without a range also receives it",
+        "E63: a response without a valid status line causes an error after one more request, without a range",
         arguments: ["HTTP/7.1 200 OK", "\u{0}"])
     func noStatusLine(_ line: String) async throws {
         try await checkRefused(line + "\r\n\r\nhello", [.malformedResponse, .originUnavailable], requests: 2)

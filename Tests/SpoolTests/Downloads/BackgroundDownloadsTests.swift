@@ -159,7 +159,7 @@ struct BackgroundDownloadsTests {
         try await stage.checkComplete(remake, "/0")
     }
 
-    @Test("E425: requests contain the source's current credentials, but identifiers do not")
+    @Test("E425: requests contain the source's current credentials, but transfer identifiers do not")
     func credentials() async throws {
         let (stage, session) = try Self.stage()
         let count = Mutex(0)
@@ -254,7 +254,7 @@ struct BackgroundDownloadsTests {
         }
     }
 
-    @Test("E429: the folder of a session contains only complete files, without cookies")
+    @Test("E429: the folder of a background session contains only complete files, and no cookies")
     func folder() throws {
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("received"))

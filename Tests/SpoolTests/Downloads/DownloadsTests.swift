@@ -67,7 +67,7 @@ struct DownloadsTests {
         try await stage.checkComplete(Self.film, "/1")
     }
 
-    @Test("A file in several sets is stored once, and stays pinned until the last set and pin are released")
+    @Test("A file in several download sets is stored once, and stays pinned until all sets and pins are released")
     func shared() async throws {
         let stage = try MemoryStage(Self.films(3))
         try await stage.session { cache in
@@ -192,7 +192,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("Queries, tokens and resolved URLs are not stored, so their sources must be added again")
+    @Test("Queries, tokens and resolved URLs are not stored, so sources that use them must be added again")
     func secrets() async throws {
         let stage = try MemoryStage(Self.films(3)) { $0.keyPolicy = .ignoringQuery }
         let signed = try #require(URL(string: "http://origin.test/0?token=s3cret#t"))
@@ -225,7 +225,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("The states of a set start with the current one and end on release, which cancels its downloads")
+    @Test("The states of a set start with the current state and end on release, which cancels the set's downloads")
     func states() async throws {
         let stage = try MemoryStage(Self.films(2, .always(.stall(after: 300_000))))
         try await stage.session(isFlowing: false) { cache in

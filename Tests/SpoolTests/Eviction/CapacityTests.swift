@@ -137,7 +137,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("Pinned media stays, and other media plays without being stored")
+    @Test("Pinned media stays stored, and other media plays without being stored")
     func pins() async throws {
         let cache = try await cache(capacity: upstream.length)
         try await play(url("kept"), in: cache)
@@ -149,7 +149,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("A saved capacity applies to later caches of the directory; a smaller one evicts media immediately")
+    @Test("A saved capacity applies to later caches of the directory; a smaller capacity evicts media immediately")
     func keptCapacity() async throws {
         let first = try await cache(capacity: 60 << 20)
         try await first.rememberCapacity(.bytes(50 << 20))

@@ -69,7 +69,7 @@ struct RefusingDiskTests {
         await cache.close()
     }
 
-    @Test("C35: if reads fail, the bytes are fetched from the origin")
+    @Test("C35: if reads from the disk fail, the bytes are fetched from the origin")
     func failingReads() async throws {
         let disk = FaultyFileSystem()
         let first = try await cache(disk)

@@ -94,7 +94,7 @@ struct FreshnessDemandTests {
     }
 
     @Test(
-        "A response that must not be stored is not reused when the resource is opened again, even if fresh",
+        "A response that must not be stored is not reused when the resource is opened again, even if it is fresh",
         arguments: ["no-store", "private"])
     func unkept(word: String) async throws {
         let stage = try stage("max-age=100, " + word)
@@ -162,7 +162,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E128: a HEAD response without validators, or for a version with limited use, does not extend freshness")
+    @Test("E128: a HEAD response without validators, or for a version with a time limit, does not extend freshness")
     func headThatProvesNothing() async throws {
         for (tag, limited) in [(nil, false), ("\"v1\"", true)] {
             let stage = try stage("max-age=100")
@@ -235,7 +235,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E87: after the time limit on its use has passed, a resource is revalidated, and open readers continue")
+    @Test("E87: after a resource's time limit has passed, the resource is revalidated, and open readers continue")
     func limitedUse() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
@@ -250,7 +250,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("After an unsafe method, a stored response is not used (RFC 9111 §4.4)")
+    @Test("After a request with an unsafe method, a stored response is not used (RFC 9111 §4.4)")
     func invalidation() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in

@@ -35,7 +35,7 @@ struct ImportTests {
         [try #require(HTTPField.Name(name)): prefix + Data(value).base64EncodedString() + suffix]
     }
 
-    @Test("An imported file that has the origin's length is complete, and plays without a download or the origin")
+    @Test("An imported file whose length matches the origin's is complete, and plays while the origin is unreachable")
     func whole() async throws {
         let stage = try stage()
         let file = try file(stage)
@@ -52,7 +52,7 @@ struct ImportTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("A hash in the header fields accepts or rejects a file; a hash in the entity tag only accepts it")
+    @Test("A file is accepted or rejected by a hash in the header fields, but can only be accepted by one in the ETag")
     func hashes() async throws {
         let sha256 = Array(SHA256.hash(data: Self.bytes))
         let md5 = Array(Insecure.MD5.hash(data: Self.bytes))
@@ -142,7 +142,7 @@ struct ImportTests {
     }
 
     @Test(
-        "No bytes of a file that becomes shorter during its import are stored, and its download set remains")
+        "If a file becomes shorter during its import, no bytes are stored, and the resource's download set remains")
     func becomesShorter() async throws {
         let stage = try stage()
         let path = stage.file("growing")

@@ -231,7 +231,7 @@ struct CacheEventTests {
         #expect(stored.first?.hasPrefix("stored 0..<") == true && stored.last?.hasSuffix("..<65536") == true)
     }
 
-    @Test("Each listener receives all events, and its stream ends with the cache")
+    @Test("Each listener receives all events, and its stream ends when the cache is closed")
     func listeners() async throws {
         let stage = try stage()
         let cache = try await stage.open()

@@ -7,7 +7,7 @@ import Testing
 /// The text, the number and the properties of an error that an app can use.
 @Suite("Errors", .timeLimit(.minutes(10)))
 struct ErrorTextTests {
-    @Test("Each code has an alert text that ends with a period and contains neither a URL nor a number")
+    @Test("Each error code has an alert text that ends with a period and contains neither a URL nor a number")
     func texts() {
         let errors: [any LocalizedError] =
             CacheError.Code.allCases.map { CacheError($0, "http://host/a, bytes 0 to 5: refused") }
@@ -22,7 +22,7 @@ struct ErrorTextTests {
         }
     }
 
-    @Test("Codes have stable numbers, which are also the codes of their NSErrors")
+    @Test("Error codes have stable numbers, which are also the codes of the bridged NSErrors")
     func numbers() {
         let cache = [
             "resourceChanged", "unsatisfiableRange", "originUnavailable", "originErrorStatus", "malformedResponse",

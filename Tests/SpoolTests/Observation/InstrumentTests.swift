@@ -28,7 +28,7 @@ struct InstrumentTests {
         #expect(sums.events["completed"] == 1)
     }
 
-    @Test("Failures and evictions are reported")
+    @Test("Failures and evictions are reported to instruments")
     func failures() async throws {
         let log = InstrumentLog()
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.song)), "/gone": .pattern(10, .status(404))]) {

@@ -14,7 +14,7 @@ struct ResourceStatesTests {
         try MemoryStage(["/a": OriginResource(.pattern(Self.song), rules: rules)])
     }
 
-    @Test("The states start with the current one, join unread changes, and end with the cache")
+    @Test("A resource's states start with the current state, join unread changes, and end when the cache is closed")
     func coalesced() async throws {
         let stage = try stage()
         let cache = try await stage.open()

@@ -6,7 +6,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-@Suite("Caches in memory, and with custom stores", .timeLimit(.minutes(10)))
+@Suite("In-memory caches and custom stores", .timeLimit(.minutes(10)))
 struct InMemoryTests {
     private let song = PatternBytes(seed: 1, length: 300_000)
 
@@ -34,7 +34,7 @@ struct InMemoryTests {
         #expect(clock.now.offset >= RetryPolicy().initialDelay)
     }
 
-    @Test("A cache in memory respects its capacity, and memory does not grow with the played media")
+    @Test("A cache in memory respects its capacity, and memory use does not grow with the amount of played media")
     func capacity() async throws {
         let store = MemoryByteStore()
         var configuration = MediaCache.Configuration()

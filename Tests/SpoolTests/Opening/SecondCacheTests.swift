@@ -96,7 +96,7 @@ struct SecondCacheTests {
         #expect(!FileManager.default.fileExists(atPath: stage.directory))
     }
 
-    @Test("Bytes that the other cache evicts or removes during a read are fetched from the origin")
+    @Test("Bytes that another cache evicts or removes during a read are fetched from the origin")
     func changedMeanwhile() async throws {
         let first = cache()
         try await play(first)

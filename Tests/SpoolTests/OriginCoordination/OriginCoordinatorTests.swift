@@ -34,7 +34,7 @@ struct OriginCoordinatorTests {
         #expect(coordinator.origin(of: try url("http://b.example/1")).link.bytesPerSecond == nil)
     }
 
-    @Test("A failing origin counts as unavailable until it responds, or until no request was sent for two minutes")
+    @Test("A failing origin counts as unavailable until it responds, or until no request has been sent for two minutes")
     func losses() throws {
         let coordinator = coordinator()
         let here = try url("http://a.example/1")

@@ -33,7 +33,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("A wait fails if no connection is returned in time, and continues while connections are returned")
+    @Test("A wait for a connection fails if none is returned in time, and continues while connections are returned")
     func waitLimit() async throws {
         let clock = ManualClock()
         var cacheClock = CacheClock(clock: clock)
@@ -120,7 +120,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E116: long responses without ranges do not count toward the connection limit, but have a separate limit")
+    @Test("E116: long responses without range support do not count toward the connection limit, but toward their own")
     func streams() async throws {
         let origin = OriginState(connectionLimit: 2)
         var streams: [OriginConnection] = []
@@ -147,7 +147,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E116: a response that turns out to be long and without ranges lets the next waiting transfer connect")
+    @Test("E116: a response that turns out to be long and without range support lets the next waiting transfer connect")
     func streamGivesWay() async throws {
         let origin = OriginState(connectionLimit: 1)
         let first = try await origin.connect(.playback)
@@ -228,7 +228,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("A connection that is released without being ended is free again")
+    @Test("A connection is available again after its object is released without a call to end()")
     func dropped() async throws {
         let origin = OriginState(connectionLimit: 1)
         do { _ = try await origin.connect(.playback) }

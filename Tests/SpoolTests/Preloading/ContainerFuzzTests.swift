@@ -10,7 +10,7 @@ struct ContainerFuzzTests {
     private static let count =
         ProcessInfo.processInfo.environment["SPOOL_CONTAINERS"].flatMap(Int.init) ?? 3000
 
-    @Test("For any bytes and any length, the search stays within its limits for the numbers of reads and bytes")
+    @Test("For any bytes and length, the search for start ranges stays within its limits on reads and bytes")
     func ends() async throws {
         var corpus: [[UInt8]] = []
         for sample in SampleContainer.allCases {
@@ -33,7 +33,7 @@ struct ContainerFuzzTests {
         }
     }
 
-    @Test("The search also ends if noise follows the first bytes of a container")
+    @Test("The search for start ranges also ends if random bytes follow the first bytes of a container")
     func noise() throws {
         let heads: [[UInt8]] = [
             Array("\0\0\0\u{18}ftypisom".utf8), Array("ID3".utf8), [0xFF, 0xFB], Array("fLaC".utf8),

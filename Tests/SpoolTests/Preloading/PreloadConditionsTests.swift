@@ -34,7 +34,7 @@ struct PreloadConditionsTests {
         #expect(last == .finished)
     }
 
-    @Test("E266: conditions allow the states that they name, and `standard` rejects only Low Data Mode")
+    @Test("E266: empty conditions allow only the normal system state, and `standard` rejects only Low Data Mode")
     func allows() {
         for isExpensive in [false, true] {
             for isConstrained in [false, true] {
@@ -48,7 +48,7 @@ struct PreloadConditionsTests {
         }
     }
 
-    @Test("E266: by default, a preload waits during Low Data Mode, and finishes later even without its preloader")
+    @Test("E266: by default, a preload waits during Low Data Mode, and later finishes even without its preloader")
     func lowDataMode() async throws {
         system.report { $0.isConstrained = true }
         let preloads = cache.preload([source], .entire)

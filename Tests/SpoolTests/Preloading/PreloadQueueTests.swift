@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Queue of preloads")
 struct PreloadQueueTests {
-    @Test("The order is that of a naive model: by priority, then returned items, then first in, first out")
+    @Test("The order of the queue matches a naive model: by priority, then returned items, then first in, first out")
     func model() {
         for seed in 0..<50 {
             var random = SplitMix(UInt64(seed))

@@ -36,7 +36,7 @@ struct PreloaderTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("For an unknown container, the first and last bytes are preloaded; for empty media, no bytes")
+    @Test("For an unknown container, the first and last bytes are preloaded; for empty media, no bytes are preloaded")
     func start() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film)), "/empty": .pattern(0)])
         try await stage.session { cache in
@@ -71,7 +71,7 @@ struct PreloaderTests {
         }
     }
 
-    @Test("From an origin without ranges, only the first bytes are preloaded")
+    @Test("From an origin without range support, only the first bytes are preloaded")
     func sequential() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film), rules: [.always(.ignoresRanges())])])
         try await stage.session { cache in
@@ -224,7 +224,7 @@ struct PreloaderTests {
         #expect(stage.origin.log.bytesSent("/a") < 50_000_000)
     }
 
-    @Test("The states of a preload start with the current one and end with the last one")
+    @Test("The states of a preload start with the current state and end with the final state")
     func states() async throws {
         let stage = try MemoryStage(["/a": OriginResource(.pattern(Self.film))])
         try await stage.session { cache in

@@ -60,7 +60,7 @@ struct StartRangesTests {
     }
 
     @Test(
-        "The ranges for the first five of 20 seconds are about a quarter of the file",
+        "The ranges for the first five of 20 seconds cover 20 % to 45 % of the file",
         arguments: SampleContainer.allCases)
     func seconds(_ sample: SampleContainer) async throws {
         guard sample != .bareFragmentedMP4 else { return }
@@ -101,7 +101,7 @@ struct StartRangesTests {
     }
 
     @Test(
-        "The complete index is needed, regardless of its position in the file",
+        "Playback needs the complete index, regardless of its position in the file",
         arguments: [SampleContainer.mp4, .mp4MoovAtEnd, .m4aMoovAtEnd])
     func index(_ sample: SampleContainer) async throws {
         let data = try await data(sample)
@@ -138,7 +138,7 @@ struct StartRangesTests {
         #expect(plan.format == .mp3 && plan.ranges.contains(0..<2 << 20))
     }
 
-    @Test("From an origin without ranges, only the first bytes are needed")
+    @Test("For an origin without range support, only the first bytes are needed")
     func sequential() async throws {
         let data = try await data(.mp4MoovAtEnd)
         let search = try ContainerSearch(data, length: Int64(data.count), isSeekable: false)
@@ -146,7 +146,7 @@ struct StartRangesTests {
         #expect(search.looks.allSatisfy { $0.upperBound <= 1 << 20 })
     }
 
-    @Test("Invalid sizes are ignored and do not cause an overflow")
+    @Test("Invalid sizes in a container are ignored and do not cause an overflow")
     func huge() throws {
         // `moov` of 2⁶³ − 1 bytes, `mdat` of 2⁶⁴ − 1, a tag of 256 MiB, a chunk of 4 GiB, an element of 2⁵⁶ − 2.
         let heads: [[UInt8]] = [

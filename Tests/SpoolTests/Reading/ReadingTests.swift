@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Reading of ranges, with seeks and from blocking threads", .timeLimit(.minutes(10)))
+@Suite("Reading ranges, seeking, and reading from blocking threads", .timeLimit(.minutes(10)))
 struct ReadingTests {
     private static let length: Int64 = 3_000_000
     private let film = PatternBytes(seed: 1, length: ReadingTests.length)

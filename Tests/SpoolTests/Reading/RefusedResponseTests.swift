@@ -32,7 +32,7 @@ struct RefusedResponseTests {
     }
 
     @Test(
-        "The error contains the origin's status, end-to-end fields and body, even after all retries",
+        "The error for a rejection contains the origin's status, end-to-end fields and body, even after all retries",
         arguments: [301, 401, 404, 410, 418, 500, 503])
     func carried(status: Int) async throws {
         let stage = try stage(status, Data("Sorry".utf8), [.location: "/b"])
@@ -51,7 +51,7 @@ struct RefusedResponseTests {
         #expect(stage.origin.log.exchanges.count == (isRetried ? 6 : status == 404 ? 2 : 1))
     }
 
-    @Test("The error contains the first 64 KiB of a long body, or the received bytes of a truncated body")
+    @Test("The error for a rejection contains the first 64 KiB of a long body, or the received part of a truncated one")
     func partly() async throws {
         let long = try await error(stage(404, Data(repeating: 1, count: 65_537))).response
         #expect(long?.body.count == 65_536)

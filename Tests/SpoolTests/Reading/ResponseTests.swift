@@ -20,7 +20,7 @@ struct ResponseTests {
     }
 
     @Test(
-        "The header fields are available before the first byte, and are later read from disk",
+        "A response's header fields are available before its first byte, and are later read from disk",
         arguments: [FreshnessPolicy.immutable, .revalidate, .http])
     func fields(_ freshness: FreshnessPolicy) async throws {
         let lines = [

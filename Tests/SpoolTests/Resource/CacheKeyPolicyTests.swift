@@ -214,7 +214,7 @@ struct CacheKeyPolicyTests {
         }
     }
 
-    @Test("A key can be created from its own text, directly or by Codable, but not from any other text")
+    @Test("A key can be created from its text, directly or with Codable, but not from text in another form")
     func storedKeys() throws {
         let key = CacheKey("https://media.example/a.mp3")
         #expect(CacheKey(rawValue: key.rawValue) == key)

@@ -109,7 +109,7 @@ struct ResponseCacheabilityTests {
         #expect(later.freshness(updating: merged).freshUntil == merged.freshUntil)
     }
 
-    @Test("E68: a stored no-cache outlives a 304 that does not repeat it")
+    @Test("E68: a stored no-cache remains in effect after a 304 that does not repeat it")
     func noCacheStays() {
         let stored = cacheability([.cacheControl: "no-cache, max-age=60"]).freshness
         let merged = cacheability([:], status: .notModified, at: 5000).freshness(updating: stored)

@@ -8,7 +8,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
     @Test(
-        "For a reader that may close, 256 KiB are requested first, and later at most an eighth of the bytes already read"
+        "For a reader that may close, 256 KiB are requested first, and later at most an eighth of the bytes read so far"
     )
     func growth() {
         var play = CarefulPlay()
@@ -46,7 +46,7 @@ struct CarefulReadingTests {
         #expect(play.requested - play.taken >= 192 * kib)
     }
 
-    @Test("The first round trip, which includes connection setup, is ignored, and one slow response has little effect")
+    @Test("The latency estimate ignores the first round trip, and a single slow response has little effect on it")
     func roundTrips() {
         var link = LinkEstimate()
         link.note(roundTrip: 5)

@@ -64,7 +64,7 @@ struct FirstRequestTests {
         #expect(bench.live == [0..<Int64.max, 50 * mib..<51 * mib])
     }
 
-    @Test("E354: after a rejection, the first request is bounded, and later ones are half as large")
+    @Test("E354: a rejected first request is repeated with a bound, and a rejected later request at half its size")
     func rejection() {
         let bench = bench()
         let reader = bench.open(at: 0, .preload)

@@ -49,7 +49,7 @@ struct SchedulerCostTests {
         #expect(bench.actions.isEmpty)
     }
 
-    @Test("1,600 waiting readers get requests in turn, and each input examines only readers that can get one")
+    @Test("1,600 waiting readers get requests in turn, and each input examines only readers that can get a request")
     func queue() {
         let bench = SchedulerBench(length: 5000 * mib)
         for index in 0..<1600 as Range<Int64> { bench.open(at: index * 3 * mib, end: index * 3 * mib + 64 * kib) }

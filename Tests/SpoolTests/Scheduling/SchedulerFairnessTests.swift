@@ -139,7 +139,7 @@ struct SchedulerFairnessTests {
         #expect(bench.transfer(at: mib).map { bench.askedFor[$0] } == follower)
     }
 
-    @Test("A22: a paused body gives way to a reader waiting for evicted bytes that the body has already passed")
+    @Test("A22: a paused body is cancelled for a reader that waits for evicted bytes before the body's position")
     func heldBodyGivesWay() {
         var policy = ReadAheadPolicy()
         policy.maximumConcurrentRequests = 1
@@ -167,7 +167,7 @@ struct SchedulerFairnessTests {
         #expect(bench.store(preload, 64 * kib) == .proceed(upTo: mib))
     }
 
-    @Test("B28: paused transfers give way to a reader that waits")
+    @Test("B28: a waiting reader gets a transfer even if all other transfers are paused for lack of space")
     func heldGiveWay() {
         let bench = SchedulerBench(length: 1000 * mib)
         for index in 0..<6 as Range<Int64> { bench.open(at: index * 40 * mib) }

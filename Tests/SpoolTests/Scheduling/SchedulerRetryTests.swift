@@ -51,7 +51,7 @@ struct SchedulerRetryTests {
         #expect(bench.live.count == 1)
     }
 
-    @Test("E66: all readers at an offset wait for the full Retry-After, and 0 still causes back-off")
+    @Test("E66: all readers at an offset wait for the full Retry-After, and a value of 0 still causes back-off")
     func retryAfter() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -212,7 +212,7 @@ struct SchedulerRetryTests {
     }
 
     @Test(
-        "E65: an origin that does not send the requested bytes, but others, receives few requests",
+        "E65: an origin that sends other bytes instead of the requested bytes receives few requests",
         arguments: [false, true])
     func otherBytes(evicts: Bool) {
         let bench = SchedulerBench(length: 8 * mib)
@@ -256,7 +256,7 @@ struct SchedulerRetryTests {
         }
     }
 
-    @Test("E66: without ranges, no transfer starts while a Retry-After applies to any offset")
+    @Test("E66: without range support, no transfer starts while a Retry-After applies to any offset")
     func sequenceRetryAfter() {
         let bench = SchedulerBench(length: 8 * mib)
         let reader = bench.open(at: 0)

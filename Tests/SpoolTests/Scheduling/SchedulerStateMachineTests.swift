@@ -109,7 +109,7 @@ struct SchedulerStateMachineTests {
     }
 
     @Test(
-        "A reader far ahead in a requested range gets its own request, and the first transfer ends where it starts")
+        "A reader far ahead in a requested range gets its own request, at the start of which the first transfer ends")
     func truncation() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)
@@ -123,7 +123,7 @@ struct SchedulerStateMachineTests {
     }
 
     @Test(
-        "After a seek far ahead, the previous transfer is cancelled, and a new request starts at its end")
+        "After a seek far ahead, the previous transfer is cancelled, and a new request starts where the transfer ended")
     func overtaking() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)
@@ -142,7 +142,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.map(\.lowerBound) == [664 * kib])
     }
 
-    @Test("Until the bandwidth is measured, a reader joins the first request")
+    @Test("Until the bandwidth has been measured, a reader further ahead joins the first request")
     func joinUnmeasured() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -162,7 +162,8 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.first == 700 * kib..<1280 * kib)
     }
 
-    @Test("A22: without ranges, an unneeded body stays paused forty times as long as usual, and resumes for any reader")
+    @Test(
+        "A22: without range support, an unneeded body is paused 40 times as long as usual, and resumes for any reader")
     func unwantedBody() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -300,7 +301,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.permission(id) == .proceed(upTo: 100 * mib))
     }
 
-    @Test("A22: an origin without ranges receives one request, from the start, for all readers")
+    @Test("A22: an origin without range support receives one request, from the start, for all readers")
     func sequential() {
         let bench = SchedulerBench()
         bench.open(at: 50 * mib)
@@ -340,7 +341,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.read(reader) == .unsatisfiable(length: 3 * mib))
     }
 
-    @Test("If two whole bodies are received and the one behind lacks space, it ends")
+    @Test("A whole body that lacks space ends if another whole body is further ahead")
     func noSpaceBehindAnother() {
         let bench = SchedulerBench(length: 2 * mib)
         bench.perform(bench.machine.rangesUnsupported())

@@ -64,7 +64,7 @@ struct SchedulerStoredTests {
     }
 
     @Test(
-        "A stored range is read without a request, with or without ranges, even if its last block is incomplete")
+        "A stored range is read without a request, with or without range support, even if its last block is incomplete")
     func storedRange() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * kib))
         let reader = bench.open(at: 0, end: 100 * kib)
@@ -191,7 +191,7 @@ struct SchedulerStoredTests {
         #expect(bench.live.contains { $0.lowerBound == 5000 })
     }
 
-    @Test("A reader after a missing range of a block waits for the transfer that fills it, even if space is scarce")
+    @Test("A reader waits for the transfer of a missing range before its position in a block, even if space is scarce")
     func awaitedBeginning() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<60_000))
         let reader = bench.open(at: 0)
@@ -249,7 +249,7 @@ struct SchedulerStoredTests {
         #expect(refused.read(told) == .failed(refused.remembered.first!))
     }
 
-    @Test("Without ranges, a validation requests the whole resource")
+    @Test("Without range support, a validation requests the whole resource")
     func validationOfWhole() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         bench.perform(bench.machine.rangesUnsupported())
@@ -276,7 +276,7 @@ struct SchedulerStoredTests {
         #expect(gone >= 100 * mib - 16 * mib - 4 * Block.size)
     }
 
-    @Test("Ahead of all readers, the end is evicted first, because the next playback needs the start")
+    @Test("Of the bytes ahead of all readers, the last are evicted first, because the next playback needs the start")
     func releaseAhead() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<100 * mib), window: 8 * mib)
         bench.open(at: 0)

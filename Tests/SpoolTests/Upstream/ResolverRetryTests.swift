@@ -31,7 +31,7 @@ struct ResolverRetryTests {
     private final class Calls: Sendable { let count = Mutex(0) }
 
     @Test(
-        "If a resolver fails because of network loss, it is called again, as an origin would be, and playback continues"
+        "A resolver that fails because of network loss is called again after a delay, and playback continues"
     )
     func networkIsBack() async throws {
         let errors: [any Error] = [
@@ -61,7 +61,7 @@ struct ResolverRetryTests {
         #expect(calls.count.withLock { $0 } == 4)
     }
 
-    @Test("The error after the last attempt names the resource, and states that the network can't be reached")
+    @Test("After the last attempt to resolve a source, the error names the resource and the unreachable network")
     func networkStaysAway() async throws {
         let stage = try MemoryStage(["/a": .pattern(300_000)])
         let calls = Calls()
