@@ -16,7 +16,7 @@ struct ByteRangeSetEncodingTests {
         #expect(ByteRangeSet([0..<128, 130..<131]).encoded() == [2, 0, 0x80, 1, 2, 1])
     }
 
-    @Test("Decoding an encoded set restores it, for every small set and for offsets up to the maximum")
+    @Test("Decoding restores every small encoded set, and encoded sets with offsets up to Int64.max")
     func roundTrip() throws {
         for model in ByteRangeSetExhaustiveTests.models {
             let set = ByteRangeSet(model.ranges)

@@ -190,7 +190,7 @@ struct AdversarialSessionTests {
     "Long sessions with a hostile origin",
     .enabled(if: ProcessInfo.processInfo.environment["SPOOL_HOSTILE_REQUESTS"] != nil))
 struct AdversarialSessionLongTests {
-    @Test("E61 to E71: thousands of requests leak neither descriptors nor memory")
+    @Test("E61 to E71: thousands of requests leak neither file descriptors nor memory")
     func long() async throws {
         let environment = ProcessInfo.processInfo.environment
         let count = try #require(

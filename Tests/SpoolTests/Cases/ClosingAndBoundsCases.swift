@@ -160,7 +160,7 @@ struct ClosingAndBoundsCases {
         #expect(disk.mostOpenFiles <= 256)
     }
 
-    @Test("E58: the memory for bytes that are not stored has one limit for the whole cache")
+    @Test("E58: one limit for the whole cache applies to the memory for bytes that are not stored")
     func uncachedMemory() async throws {
         let film = PatternBytes(seed: 1, length: 24_000_000)
         let paths = ["/a", "/b", "/c"]

@@ -166,7 +166,7 @@ struct FileOwnershipCases {
     }
 
     @Test(
-        "E53: no byte of a resource that is released and reopened during a transfer is fetched twice")
+        "E53: if a resource is released and reopened during a transfer, no byte is fetched twice")
     func oneScheduler() async throws {
         let short = PatternBytes(seed: 1, length: 200_000)
         let stage = try MemoryStage([:])

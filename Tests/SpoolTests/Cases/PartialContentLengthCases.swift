@@ -217,7 +217,7 @@ struct PartialContentLengthCases {
         }
     }
 
-    @Test("A14: a read of an empty resource from byte 0 succeeds without bytes, and a read from byte 1 fails")
+    @Test("A14: a read of an empty resource from byte 0 returns no bytes, and a read from byte 1 fails")
     func a14Empty() async throws {
         try await onStage(["/a": .pattern(0)]) { stage in
             try await stage.session { cache in

@@ -196,7 +196,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A21: each fetch follows redirects again, and the cache key is the requested URL")
+    @Test("A21: each fetch follows redirects again, and the cache key is derived from the requested URL")
     func a21() async throws {
         try await onStage([
             "/a": .redirect(to: "/real?sig=1"), "/real": .pattern(3_000_000, .requiresQuery("sig=1", else: 403)),

@@ -209,7 +209,7 @@ struct ReaderAndTransferCases {
     ]
 
     @Test(
-        "B29: after a reset, a truncated body, a 500 or a 503, a retry continues where the response ended",
+        "B29: after a reset, a truncated body, a 500 or a 503, a retry continues at the position that was reached",
         arguments: 0..<6)
     func b29(_ index: Int) async throws {
         try await onStage(["/a": OriginResource(.pattern(Self.song), rules: Self.failures[index])]) { stage in

@@ -71,7 +71,7 @@ struct TruncatedResponseCases {
     ]
 
     @Test(
-        "E62: if the origin sends a page instead of media, reads fail, and stored media remains, whether pinned or not",
+        "E62: if the origin sends an HTML page instead of media, reads fail, and stored media remains, pinned or not",
         arguments: 0..<pages.count)
     func portal(_ index: Int) async throws {
         let (policy, isPinned, isPart) = Self.pages[index]
@@ -151,7 +151,7 @@ struct TruncatedResponseCases {
         #expect(stage.origin.log.bytesSent("/a") == Int64(song.count))
     }
 
-    @Test("E62: once the origin sends media again instead of the page, reads continue")
+    @Test("E62: once the origin sends media again instead of an HTML page, reads succeed")
     func portalGone() async throws {
         let film = OriginResource.pattern(3_000_000)
         let stage = try MemoryStage(["/a": film])

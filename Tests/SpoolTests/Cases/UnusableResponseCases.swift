@@ -31,7 +31,7 @@ struct UnusableResponseCases {
     }
 
     @Test(
-        "E70: a response with ambiguous framing, a coding or two Location fields is rejected",
+        "E70: a response with ambiguous framing, an unrequested coding or two Location fields is rejected",
         arguments: [
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n5\r\nhello\r\n0\r\n\r\n",

@@ -14,7 +14,7 @@ struct DownloadsTests {
         Dictionary(uniqueKeysWithValues: (0..<count).map { ("/\($0)", OriginResource(.pattern(film), rules: rules)) })
     }
 
-    @Test("A download is pinned before its first byte, becomes complete, and is not evicted for other media")
+    @Test("A download is pinned before its first byte is received, completes, and is not evicted for other media")
     func kept() async throws {
         let stage = try MemoryStage(Self.films(6)) { $0.capacity = .bytes(2_500_000) }
         try await stage.session { cache in
@@ -35,7 +35,7 @@ struct DownloadsTests {
         try await stage.checkComplete(Self.film, "/0")
     }
 
-    @Test("After the process is killed, a set reports its missing bytes and resumes where it stopped")
+    @Test("After the process is killed, a download set reports its missing bytes and resumes where it stopped")
     func killed() async throws {
         let films = Self.films(1, .request(0, .stall(after: 300_000))).merging(Self.films(2)) { stalling, _ in stalling
         }
@@ -131,7 +131,7 @@ struct DownloadsTests {
         #expect(stage.origin.log.bytesSent("/radio") == sent)
     }
 
-    @Test("E107: a download of unknown length that fits is pinned when its body has ended")
+    @Test("E107: a download of unknown length that fits within the capacity is pinned when its body has ended")
     func unknownLength() async throws {
         let stage = try MemoryStage([
             "/0": OriginResource(.pattern(Self.film), rules: [.always(.ignoresRanges()), .always(.noLength(.chunked))])

@@ -162,7 +162,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E128: a HEAD response without validators, or for a version with a time limit, does not extend freshness")
+    @Test("E128: a HEAD response does not extend freshness without validators or if the version's use is limited")
     func headThatProvesNothing() async throws {
         for (tag, limited) in [(nil, false), ("\"v1\"", true)] {
             let stage = try stage("max-age=100")
@@ -235,7 +235,7 @@ struct FreshnessDemandTests {
         }
     }
 
-    @Test("E87: after a resource's time limit has passed, the resource is revalidated, and open readers continue")
+    @Test("E87: once the time limit on the use of a resource has passed, it is revalidated, and open readers continue")
     func limitedUse() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in

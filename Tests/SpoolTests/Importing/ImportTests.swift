@@ -52,7 +52,7 @@ struct ImportTests {
         try await stage.checkComplete(Self.film)
     }
 
-    @Test("A file is accepted or rejected by a hash in the header fields, but can only be accepted by one in the ETag")
+    @Test("A hash in the header fields verifies or rejects a file; a hash in the ETag verifies it or is ignored")
     func hashes() async throws {
         let sha256 = Array(SHA256.hash(data: Self.bytes))
         let md5 = Array(Insecure.MD5.hash(data: Self.bytes))
@@ -85,7 +85,7 @@ struct ImportTests {
         }
     }
 
-    @Test("A file is rejected if its length differs or the origin is unreachable, unless the import is unchecked")
+    @Test("A file is rejected if its length differs or the origin is unreachable, unless verification is disabled")
     func length() async throws {
         let stage = try stage()
         let file = try file(stage, Self.bytes.dropLast())

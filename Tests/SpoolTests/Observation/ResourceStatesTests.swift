@@ -40,7 +40,7 @@ struct ResourceStatesTests {
         #expect(await others.next() == nil)
     }
 
-    @Test("A partly stored resource reports a fraction, and removed bytes are no longer reported")
+    @Test("A partly stored resource reports its completed fraction, and removed bytes are no longer reported")
     func parts() async throws {
         let stage = try stage()
         try await stage.session { cache in

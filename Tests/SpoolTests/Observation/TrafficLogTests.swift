@@ -54,7 +54,7 @@ import Testing
         try await delivering(upstream) { for try await _ in media.reader(.all) {} }
     }
 
-    @Test("D72: the log contains the duration and offset of a wait for a slow origin, and the time to the first byte")
+    @Test("D72: a wait for a slow origin is recorded with its duration and offset, and with the time to the first byte")
     func slowOrigin() async throws {
         try await Self.run { cache, upstream, clock, media in
             let reader = media.reader(in: 0..<1000)
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test("D73: if a request is repeated during a wait, the recorded cause is retry, and the failure has an error")
+    @Test("D73: if a request is repeated during a wait, the cause is retry, and the failed request has an error")
     func retry() async throws {
         try await Self.run { cache, upstream, clock, media in
             upstream.update("/a") { $0.rules = [.first(1, .truncate(after: nil))] }

@@ -43,7 +43,7 @@ struct LazyOpeningTests {
         await cache.close()
     }
 
-    @Test("Concurrent uses open the directory once")
+    @Test("Concurrent uses of a cache open its directory only once")
     func together() async throws {
         let cache = cache()
         try await withThrowingTaskGroup(of: Void.self) { group in

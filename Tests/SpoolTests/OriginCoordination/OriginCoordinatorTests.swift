@@ -228,7 +228,7 @@ struct OriginCoordinatorTests {
         #expect(origins.sharesBottleneck("a", "b"))
     }
 
-    @Test("E176: if there are more than 1024 origins, an unused origin is removed, and the others keep their state")
+    @Test("E176: if there are more than 1024 origins, an unused origin is removed, and other origins keep their state")
     func originLimit() throws {
         let coordinator = coordinator()
         let connection = try #require(coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback))

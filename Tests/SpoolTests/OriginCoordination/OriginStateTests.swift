@@ -120,7 +120,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("E116: long responses without range support do not count toward the connection limit, but toward their own")
+    @Test("E116: long responses without range support count toward a separate limit, not the connection limit")
     func streams() async throws {
         let origin = OriginState(connectionLimit: 2)
         var streams: [OriginConnection] = []

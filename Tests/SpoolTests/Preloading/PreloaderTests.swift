@@ -141,7 +141,7 @@ struct PreloaderTests {
     }
 
     @Test(
-        "The number of running preloads is limited; the highest priority starts first, and cancelled ones never start")
+        "The number of running preloads is limited; higher priorities start first, and cancelled preloads never start")
     func line() async throws {
         let stage = try MemoryStage(resources(8, .stall(after: 1000)))
         try await stage.session(isFlowing: false) { cache in

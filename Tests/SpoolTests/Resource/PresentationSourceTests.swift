@@ -33,7 +33,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("A resolver is called once for all files, once after a rejection, and once after the expiration")
+    @Test("A resolver is called once for all files of a stream, once after a rejection, and once after an expiration")
     func once() async throws {
         let date = Mutex(Date(timeIntervalSince1970: 0))
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]), now: { date.withLock { $0 } })
@@ -61,7 +61,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("The playlist is stored under its source's key, and is requested from the resolved URL")
+    @Test("A playlist is stored under its source's key, and is requested from the resolved URL")
     func manifest() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
         let (playlist, signed) = (try Self.url("https://host/a.m3u8"), try Self.url("https://cdn/x.m3u8?s=1"))

@@ -17,7 +17,7 @@ struct ResponseCacheabilityTests {
     }
 
     @Test(
-        "The age includes the response delay in whole seconds, even if the delay crosses the end of a second",
+        "The age of a response includes its delay in whole seconds, even if the delay crosses the end of a second",
         arguments: [(0.25, 30), (0.75, 30), (1.25, 31)] as [(Double, Int64)])
     func delay(seconds: Double, age: Int64) {
         let freshness = cacheability([.cacheControl: "max-age=60", .age: "30"], at: 1000.125, delay: seconds).freshness

@@ -162,7 +162,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E92: a client that shares another client's resource sends requests with that client's fields")
+    @Test("E92: a client that shares another client's resource sends requests with the other client's header fields")
     func ownersFields() async throws {
         let stage = try MemoryStage(["/a": .pattern(Self.length)], freshness: .http)
         stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=1000"))] }
@@ -220,7 +220,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E119: if a client leaves early, the next client gets its response without another request")
+    @Test("E119: if a client leaves early, the next client gets the response to the same request")
     func abandoned() async throws {
         let stage = try stage(.field("Cache-Control", "no-cache"))
         try await stage.session { cache in
@@ -268,7 +268,7 @@ struct SharedMediaTests {
         }
     }
 
-    @Test("E119: other clients do not wait for a no-store request, and their response is stored")
+    @Test("E119: clients do not wait for another client's no-store request, and their response is stored")
     func noStoreTakesNoTurn() async throws {
         let stage = try stage(.field("Cache-Control", "max-age=1000"))
         try await stage.session { cache in

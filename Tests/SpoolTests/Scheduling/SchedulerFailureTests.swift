@@ -115,7 +115,7 @@ struct SchedulerFailureTests {
         }
     }
 
-    @Test("E68: rejected credentials end only their reader; a reader with other credentials sends its own request")
+    @Test("E68: rejected credentials affect only their reader; a reader with other credentials sends its own request")
     func personalRefusal() {
         let bench = SchedulerBench()
         let first = bench.open(at: 0)

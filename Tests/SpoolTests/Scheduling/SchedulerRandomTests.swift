@@ -22,7 +22,7 @@ struct SchedulerRandomTests {
         }
     }
 
-    @Test("When there are no more faults, every reader reaches its end", arguments: 0..<40 as Range<UInt64>)
+    @Test("Once no more faults occur, every reader reaches the end of its range", arguments: 0..<40 as Range<UInt64>)
     func allEnds(_ seed: UInt64) {
         var play = RandomPlay(seed: seed)
         for _ in 0..<200 { play.step() }

@@ -49,7 +49,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live == [0..<mib, mib..<1728 * kib])
     }
 
-    @Test("No further request is sent until the player is near the end of the current one")
+    @Test("After a request has ended, no request is sent while the player is far from the end of the received bytes")
     func noSuccessor() {
         let bench = SchedulerBench()
         bench.open(at: 0)
@@ -57,7 +57,7 @@ struct SchedulerStateMachineTests {
         #expect(bench.live.isEmpty)
     }
 
-    @Test("The next request of a preload is also sent before the previous one ends, and is twice as large")
+    @Test("A preload's next request is sent before the previous one ends, and is twice as large")
     func successorOfPreload() {
         let bench = SchedulerBench()
         bench.open(at: 0, .preload)
@@ -269,7 +269,7 @@ struct SchedulerStateMachineTests {
         #expect(storedRanges.intersection(50 * mib..<100 * mib).byteCount == mib)
     }
 
-    @Test("Read-ahead resumes when half of the window is free, with a large request")
+    @Test("When half of the window is free, read-ahead resumes with a large request")
     func hysteresis() {
         let bench = SchedulerBench(window: 4 * mib)
         let reader = bench.open(at: 0, .preload)

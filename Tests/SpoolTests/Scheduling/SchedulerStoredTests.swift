@@ -225,7 +225,7 @@ struct SchedulerStoredTests {
         #expect(!bench.isHeld(transfer))
     }
 
-    @Test("A failed validation fails the readers that wait for it, unless the stored bytes may be used")
+    @Test("If a validation fails, the readers that wait for it get an error, unless the stored bytes may be used")
     func validationFails() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
