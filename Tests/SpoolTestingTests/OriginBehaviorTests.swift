@@ -99,7 +99,7 @@ import Testing
 
     // MARK: Validators and content
 
-    @Test func `Validators can be absent or change`() async throws {
+    @Test func `A resource can have no validators, or validators that change`() async throws {
         #expect(try await get(.etag("W/\"x\"")).0.field("ETag") == "W/\"x\"")
         #expect(try await get(.noValidators).0.field("ETag") == nil)
         let other = PatternBytes(seed: 9, length: 100_000)
@@ -108,7 +108,7 @@ import Testing
         #expect(response.body == other.bytes(1000..<2000))
     }
 
-    @Test func `Rules apply to requests by number`() async throws {
+    @Test func `A rule can apply to requests with given numbers`() async throws {
         var resource = OriginResource.pattern(10)
         resource.rules = [
             .first(2, .status(503, ["Retry-After": "1"])), .request(3, .status(500)), .from(5, .etag("\"n\"")),
@@ -181,7 +181,7 @@ import Testing
         #expect(try await get(.reset(after: nil)).0.end == .reset)
     }
 
-    @Test func `A stalled response waits for its release`() async throws {
+    @Test func `A stalled response waits until it is released`() async throws {
         try await OriginServer.run(["/a": .pattern(100_000, .stall(after: 70_000))]) { origin in
             async let response = RawClient.get(origin, "/a")
             let stalled = try await origin.log.first { $0.isStalled && $0.bytesSent == 70_000 }

@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `Pipelined requests share a connection in order`() async throws {
+    @Test func `Pipelined requests receive their responses in order over one connection`() async throws {
         try await OriginServer.run(["/a": .pattern(50_000), "/b": .pattern(10, seed: 2)]) { origin in
             let text = "GET /a HTTP/1.1\r\nHost: o\r\n\r\nGET /b HTTP/1.1\r\nHost: o\r\nConnection: close\r\n\r\n"
             let response = try await RawClient.send(origin, text)

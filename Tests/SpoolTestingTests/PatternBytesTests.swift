@@ -37,7 +37,7 @@ import Testing
         #expect(page.withUnsafeBytes { pattern.firstMismatch(in: $0, at: 8192) } == nil)
     }
 
-    @Test func `Zeros are never valid`() {
+    @Test func `Verification rejects zeros`() {
         let zeros = [UInt8](repeating: 0, count: 4096)
         #expect(zeros.withUnsafeBytes { pattern.firstMismatch(in: $0, at: 40_960) } != nil)
     }
