@@ -18,7 +18,7 @@ private final class NotedAsset: AVURLAsset, @unchecked Sendable {
 
 @Suite("Asset values without a player", .timeLimit(.minutes(10)))
 struct AssetValuesTests {
-    @Test("The duration is loaded through a delegate or from a file")
+    @Test("An asset's duration can be loaded through a delegate or from a file")
     func duration() async throws {
         let delegate = try MemoryDelegate(.mp4)
         let asset = AVURLAsset(url: URL(string: "memory://test/front.mp4")!)  // The URL is valid.
@@ -36,7 +36,7 @@ struct AssetValuesTests {
     typealias Pattern = AVAssetResourceLoader.PlayerPattern
 
     @Test(
-        "Tracks are loaded through a delegate with each request pattern, and from a file",
+        "Tracks can be loaded through a delegate with each request pattern, and from a file",
         arguments: Pattern.allCases)
     func tracks(pattern: Pattern) async throws {
         let asset = AVURLAsset(url: URL(string: "memory://test/end.mp4")!)  // The URL is valid.
@@ -83,7 +83,7 @@ struct AssetValuesTests {
         await #expect(throws: (any Error).self) { try await missing.load(.tracks) }
     }
 
-    @Test("loadValuesAsynchronously calls its handler, and a missing file reports an error")
+    @Test("For a missing file, loadValuesAsynchronously calls its handler, and the value's status is failed")
     func failure() async {
         let asset = AVURLAsset(url: URL(fileURLWithPath: "/nonexistent/media.mp3"))
         await withCheckedContinuation { continuation in

@@ -19,7 +19,7 @@ struct BlockedPlaybackTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Repeated backward and forward seeks finish while reads wait")
+    @Test("Repeated backward and forward seeks finish while reads are waiting for bytes")
     func seekStorm() async throws {
         let delegate = try MemoryDelegate(.mp3)
         let length = Int64(try TestMedia.mp3.bytes.count)

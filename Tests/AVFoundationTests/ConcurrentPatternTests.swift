@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Loading requests from a player with several open requests")
+@Suite("A player that sends several loading requests concurrently")
 struct ConcurrentPatternTests {
     private static let policy: LoadingPolicy = {
         var policy = LoadingPolicy.hostile
@@ -20,7 +20,7 @@ struct ConcurrentPatternTests {
         return pattern
     }
 
-    @Test("E80: the first read causes requests for two ranges, the resource's end, and all bytes after the two ranges")
+    @Test("E80: on the first read, the player requests two ranges, the resource's end, and all bytes after the ranges")
     func first() {
         var pattern = opened()
         let (result, actions) = pattern.read(limit: 10)
@@ -34,7 +34,7 @@ struct ConcurrentPatternTests {
             ])
     }
 
-    @Test("E80: after a seek, content information is requested again, and earlier requests are cancelled late")
+    @Test("E80: after a seek, content information is requested again, and earlier requests are cancelled with a delay")
     func lateCancel() {
         var pattern = opened()
         _ = pattern.read(limit: 10)
@@ -48,7 +48,7 @@ struct ConcurrentPatternTests {
         #expect(late == [.cancel(token: 2), .cancel(token: 3), .cancel(token: 4), .cancel(token: 5)])
     }
 
-    @Test("A22: without range support, the player sends one request, from the start")
+    @Test("A22: without range support, the player sends a single data request, which starts at the first byte")
     func sequential() {
         var pattern = opened(length: nil)
         #expect(pattern.read(limit: 10).1 == [.askData(token: 2, offset: 0, length: nil, toEnd: true)])
@@ -58,7 +58,8 @@ struct ConcurrentPatternTests {
         #expect(pattern.read(limit: 1).0 == .endOfResource)
     }
 
-    @Test("Random reads and seeks return correct bytes, and each read makes progress", arguments: 0..<20)
+    @Test(
+        "After random seeks, reads return correct bytes, and no read waits without an open request", arguments: 0..<20)
     func random(seed: UInt64) {
         var pattern = opened()
         RandomLoading(steps: 3000, stepsPerSeek: 20, reads: 8).run(

@@ -38,7 +38,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("Noise instead of video data fails an image with decodeFailed or noImageAtTime", arguments: [0, 0.55, 11.9])
+    @Test("If the video data is noise, an image fails with decodeFailed or noImageAtTime", arguments: [0, 0.55, 11.9])
     func noise(seconds: Double) async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.noise.file))
         let time = CMTime(seconds: seconds, preferredTimescale: 600)
@@ -48,7 +48,7 @@ struct FailingImageTests {
     }
 
     @Test(
-        "A truncated file yields only the images whose frames it contains",
+        "Truncated media yields only images of the frames that it contains",
         arguments: [true, false])
     func half(asFile: Bool) async throws {
         let delegate = MemoryDelegate(try TimeMedia.half.bytes, contentType: "public.mpeg-4")
@@ -64,7 +64,7 @@ struct FailingImageTests {
         }
     }
 
-    @Test("If a delegate's bytes end before the reported length, images beyond it fail with contentIsUnavailable")
+    @Test("If a delegate's bytes end before the reported length, later images fail with contentIsUnavailable")
     func endsEarly() async throws {
         let bytes = try TimeMedia.mp4.bytes
         let delegate = ShortDelegate(bytes, endsAt: bytes.count / 2)
@@ -135,7 +135,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("A task that is cancelled at any time returns its image or throws operationCancelled")
+    @Test("Whenever a task is cancelled, it returns its image or throws operationCancelled")
     func cancelledAnyTime() async throws {
         let generator = exactGenerator(AVURLAsset(url: try TimeMedia.mp4.file))
         nonisolated(unsafe) let same = generator  // The generator has its own locks.

@@ -5,7 +5,7 @@ import Testing
 @Suite("Items that can't be played", .timeLimit(.minutes(10)))
 @MainActor
 struct FailingPlaybackTests {
-    @Test("AVError codes have the same numbers as Apple's")
+    @Test("AVError codes have the same values as on Apple platforms")
     func numbers() {
         let numbers: [AVError.Code: Int] = [
             .unknown: -11800, .mediaServicesWereReset: -11819, .fileFormatNotRecognized: -11828,
@@ -38,7 +38,7 @@ struct FailingPlaybackTests {
         #expect((playing.item.error as? CocoaError)?.code == .fileReadNoPermission)
     }
 
-    @Test("An item with a custom scheme and without a delegate fails")
+    @Test("Without a delegate, an item whose URL has a custom scheme fails")
     func noDelegate() async {
         let playing = Playing(AVURLAsset(url: URL(string: "memory://test/none")!))  // The URL is valid.
         await playing.load()
@@ -53,7 +53,7 @@ struct FailingPlaybackTests {
         #expect((playing.item.error as? URLError)?.code == .resourceUnavailable)
     }
 
-    @Test("If the bytes are not media, the item fails with AVFoundation's error")
+    @Test("If the bytes are not media, the item fails with an AVError")
     func noMedia() async {
         let playing = Playing(MemoryDelegate(Data(repeating: 0x20, count: 300_000), contentType: "public.mp3"))
         await playing.load()
@@ -61,7 +61,7 @@ struct FailingPlaybackTests {
         #expect(playing.item.error is AVError)
     }
 
-    @Test("An MP4 file with its index at the end fails without range support")
+    @Test("An MP4 file with its index at the end can't be played without range support")
     func unreachableIndex() async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp4MoovAtEnd.bytes, contentType: "public.mpeg-4", seekable: false)

@@ -24,7 +24,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("E80: several requests are open concurrently, including bounded ones in the middle of the resource")
+    @Test("E80: the player requests bounded ranges inside the resource, and all bytes from a position to the end")
     func requests() async throws {
         let playing = Playing(try MemoryDelegate(.mp4MoovAtEnd), name: "end.mp4", speed: 20) {
             $0.playerPattern = .hostile
@@ -38,7 +38,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("Media from a well-behaved delegate plays to its end, also after seeks", arguments: TestMedia.allCases)
+    @Test("With the hostile request pattern, media plays to its end, also after seeks", arguments: TestMedia.allCases)
     func seeks(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
             $0.playerPattern = .hostile
@@ -90,7 +90,8 @@ struct HostilePatternTests {
         }
     }
 
-    @Test("A redirect without an allowed type violates the contract", arguments: [nil, "public.mp3"])
+    @Test(
+        "A redirect that does not report an allowed content type violates the contract", arguments: [nil, "public.mp3"])
     func redirect(type: String?) async throws {
         let delegate = RedirectingDelegate(contentType: type)
         let asset = AVURLAsset(url: URL(string: "memory://test/a")!)  // The URL is valid.

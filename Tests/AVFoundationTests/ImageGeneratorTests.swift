@@ -44,7 +44,7 @@ struct ImageGeneratorTests {
     }
 
     @Test(
-        "The image is a key frame within the tolerance, if there is one, or otherwise the frame displayed at the time")
+        "The image is a key frame if one is within the tolerance, or otherwise the closest frame within the tolerance")
     func tolerance() async throws {
         let generator = try generator(.mp4, exact: false)
         for seconds in [5.0, 5.55, 5.9] {
@@ -59,7 +59,7 @@ struct ImageGeneratorTests {
         #expect(try TimeMedia.number(of: try await generator.image(at: time(5.75)).image) == 58)
     }
 
-    @Test("For a time past the end or an invalid time, an image is returned only if one is within the tolerance")
+    @Test("For a time past the end or an invalid time, an image is returned only if a frame is within the tolerance")
     func pastTheEnd() async throws {
         let generator = try generator(.mp4)
         for time in [
@@ -78,7 +78,7 @@ struct ImageGeneratorTests {
         #expect(try TimeMedia.number(of: try await single.image(at: time(0.05)).image) == 0)
     }
 
-    @Test("Images fit the maximum size, keep their aspect ratio, are never enlarged, and use the display size")
+    @Test("Images have the display size, or are reduced to the maximum size with the same aspect ratio")
     func size() async throws {
         let generator = try generator(.mp4)
         for (box, width, height) in [
@@ -158,7 +158,7 @@ struct ImageGeneratorTests {
         #expect(throws: AVError(.noImageAtTime)) { try generator.blockingImage(at: time(13), actualTime: nil) }
     }
 
-    @Test("Threads that block for an image do not block each other")
+    @Test("Threads that wait for an image do not block each other")
     func blocking() async throws {
         let file = try TimeMedia.mp4.file
         try await withThrowingTaskGroup(of: Int.self) { group in

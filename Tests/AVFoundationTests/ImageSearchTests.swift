@@ -33,7 +33,7 @@ struct ImageSearchTests {
         }
     }
 
-    @Test("A size that exceeds the data is rejected")
+    @Test("An image size that is invalid or exceeds the data is rejected")
     func shortData() {
         for (width, height, row) in [(1, 2, 4), (2, 1, 4), (0, 1, 4), (1, 1, -4), (Int.max, 1, 4), (1, Int.max, 4)] {
             #expect(Picture(width: width, height: height, bytesPerRow: row, data: Data(count: 4)) == nil)

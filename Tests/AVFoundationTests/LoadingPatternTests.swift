@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Loading requests from a player with one open request")
+@Suite("A player that sends one loading request at a time")
 struct LoadingPatternTests {
     private typealias Action = LoadingPattern.Action
     private static let policy = LoadingPolicy(
@@ -37,7 +37,7 @@ struct LoadingPatternTests {
         return (-1, actions)
     }
 
-    @Test("The player requests the information first, and then all bytes from the position to the end")
+    @Test("The player requests content information first, and then all bytes from the current position to the end")
     func first() {
         var pattern = opened()
         #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])
@@ -57,7 +57,7 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
     }
 
-    @Test("If the bit rate is known, the number of seconds to buffer determines the limits, within bounds")
+    @Test("If the bit rate is known, the buffer's limits depend on the seconds to buffer, within fixed bounds")
     func bitRate() {
         var policy = Self.policy
         policy.secondsAhead = 30
@@ -108,7 +108,7 @@ struct LoadingPatternTests {
         #expect(pattern.buffer.start == 500)
     }
 
-    @Test("A seek without a read, or within the buffer, does not cause a request")
+    @Test("A seek that stays within the buffer, or is not followed by a read, does not cause a request")
     func idleSeeks() {
         var pattern = opened()
         _ = read(&pattern)
@@ -133,7 +133,8 @@ struct LoadingPatternTests {
         #expect(open.endOfResource == 10)
     }
 
-    @Test("A22: without range support, the player sends one request from the start and never cancels it")
+    @Test(
+        "A22: without range support, the player sends a single data request from the first byte, and never cancels it")
     func sequential() {
         var pattern = opened(seekable: false)
         #expect(read(&pattern) == [.askData(token: 2, offset: 0, length: 1000, toEnd: true)])
@@ -188,7 +189,8 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 15) == (15, [.askData(token: 3, offset: 50, length: 950, toEnd: true)]))
     }
 
-    @Test("Closing wakes the reader without cancelling a request, and reopening restarts from the first byte")
+    @Test(
+        "Closing wakes the reader without cancelling a request; after reopening, reads start at the first byte")
     func closing() {
         var pattern = opened()
         _ = read(&pattern)
@@ -199,7 +201,7 @@ struct LoadingPatternTests {
         #expect(read(&pattern) == [.askData(token: 3, offset: 0, length: 1000, toEnd: true)])
     }
 
-    @Test("Random reads and seeks return correct bytes", arguments: 0..<20)
+    @Test("After random seeks, reads return correct bytes, and at most one request is open", arguments: 0..<20)
     func random(seed: UInt64) {
         var pattern = opened()
         RandomLoading(steps: 2000, stepsPerSeek: 10, reads: 4).run(

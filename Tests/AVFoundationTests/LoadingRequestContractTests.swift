@@ -40,7 +40,7 @@ struct LoadingRequestContractTests {
         #expect(contract.phase == .cancelled && contract.delivered == 0)
     }
 
-    @Test("D45: a request finishes once, and responding afterwards is a violation")
+    @Test("D45: a request finishes once, and finishing it again or responding afterwards is a violation")
     func afterFinish() {
         var contract = opened()
         #expect(finish(&contract, failing: true) == .init(isFirst: true))
@@ -97,7 +97,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&empty, isKnown: false) == .init(isFirst: true, violations: [.finishedWithoutInformation]))
     }
 
-    @Test("Releasing a request is a violation only if it started and was not cancelled, abandoned or finished")
+    @Test("Releasing an open request is a violation; releasing a cancelled, abandoned or finished request is not")
     func released() {
         var open = opened()
         #expect(open.release() == true)
@@ -124,14 +124,14 @@ struct LoadingRequestContractTests {
         #expect(finished.phase == .finished)
     }
 
-    @Test("A request that is cancelled early never starts")
+    @Test("A request that was cancelled before its start can't be started")
     func cancelledEarly() {
         var contract = LoadingRequestContract(offset: 0, length: nil, asksForInformation: false)
         #expect(contract.cancel() == true)
         #expect(contract.start() == false)
     }
 
-    @Test("A17: an offset near Int64.max does not overflow")
+    @Test("A17: bytes at an offset near Int64.max do not cause an overflow")
     func top() {
         var contract = opened(offset: .max - 1, length: nil)
         #expect(contract.respond(count: 10, isInformationKnown: true) == .init(accepted: 10))

@@ -7,7 +7,7 @@ import Testing
 @Suite("Playback of real media through a delegate", .timeLimit(.minutes(10)))
 @MainActor
 struct PlaybackTests {
-    @Test("D50: media plays to its end with requests like those of AVPlayer", arguments: TestMedia.allCases)
+    @Test("D50: media plays to its end with requests like those that AVPlayer sends", arguments: TestMedia.allCases)
     func playsToItsEnd(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue)
         await playing.load()
@@ -116,7 +116,7 @@ struct PlaybackTests {
         #expect(await playing.playToEnd())
     }
 
-    @Test("Starting playback at the end ends the item again", arguments: TestMedia.allCases)
+    @Test("If playback is started at the end of an item, the item ends again", arguments: TestMedia.allCases)
     func playsAtEnd(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media))
         await playing.load()
@@ -124,7 +124,7 @@ struct PlaybackTests {
         #expect(playing.player.rate == 0)
     }
 
-    @Test("Changes to rate and status are reported")
+    @Test("The player reports changes to its rate and status")
     func status() async throws {
         let playing = Playing(try MemoryDelegate(.mp3), speed: 20)
         #expect(playing.player.timeControlStatus == .paused && playing.player.reasonForWaitingToPlay == nil)

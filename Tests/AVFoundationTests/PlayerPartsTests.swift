@@ -74,7 +74,7 @@ struct PlayerPartsTests {
         #expect(value("user-agent", shown) == "Spool/1" && shown.speed(rate: 1.5) == 1.5)
     }
 
-    @Test("libavformat does not log to standard error, even after the first handle is destroyed")
+    @Test("libavformat does not log to standard error, even after the first libmpv handle is destroyed")
     func quiet() throws {
         let first = try #require(MPVHandle(options: []))
         let second = try #require(MPVHandle(options: []))

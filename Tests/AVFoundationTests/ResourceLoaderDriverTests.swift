@@ -112,7 +112,7 @@ struct ResourceLoaderDriverTests {
         _ = await driver.requestData(offset: 70, length: 5).outcome()
     }
 
-    @Test("D45: isCancelled is true before the delegate is notified, on its queue, of a cancellation")
+    @Test("D45: when the delegate is notified of a cancellation, isCancelled is already true")
     func cancel() async {
         let told = Signal()
         let delegate = ScriptedDelegate(
@@ -202,7 +202,7 @@ struct ResourceLoaderDriverTests {
         }
     }
 
-    @Test("The delegate is referenced weakly, and a request without a delegate fails")
+    @Test("The loader references its delegate weakly, and a request without a delegate fails")
     func weakDelegate() async {
         var delegate: ScriptedDelegate? = ScriptedDelegate { _ in }
         let asset = AVURLAsset(url: URL(string: "memory://test/weak")!)  // The URL is valid.
@@ -216,7 +216,7 @@ struct ResourceLoaderDriverTests {
         }
     }
 
-    @Test("A request contains the URL of its asset, and is equal only to itself")
+    @Test("A request contains the URL of its asset, and the error with which it fails is reported and logged")
     func identity() async {
         let delegate = ScriptedDelegate { request in
             #expect(request.request.url?.absoluteString == "memory://test/driven")

@@ -55,7 +55,7 @@ struct TimeRangesTests {
         #expect(playing.item.seekableTimeRanges == [])
     }
 
-    @Test("A value contains a time or a time range, and neither can be read as the other")
+    @Test("An NSValue contains a time or a time range, and neither can be read as the other")
     func values() {
         let time = CMTime(value: 7, timescale: 3)
         let range = CMTimeRange(start: time, duration: .indefinite)

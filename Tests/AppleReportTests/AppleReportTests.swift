@@ -27,7 +27,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("A seek reaches its target, and playback continues from its target")
+    @Test("A seek reaches its target, and playback continues from there")
     func seeks() async throws {
         let cache = context.cache()
         let item = AVPlayerItem(caching: context.origin.url("/media/long.wav"), in: cache)
@@ -52,7 +52,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("A download plays without its origin")
+    @Test("Downloaded media plays without its origin")
     func downloads() async throws {
         let cache = context.cache()
         let url = context.origin.url("/media/end.m4a")
