@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Documents")
+@Suite("Code and links in the documentation")
 struct DocumentTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -16,7 +16,7 @@ struct DocumentTests {
             .filter { $0.hasSuffix(ending) }.map { "\(folder)/\($0)" }.sorted()
     }
 
-    @Test("Each example program is part of one page in docs, and has at most 25 lines")
+    @Test("Each example program appears on exactly one page in docs, and has at most 25 lines")
     func shows() throws {
         let documents = try Self.files("docs", ".md").map { try Self.text($0) }
         let programs = try Self.files("Examples", ".swift").filter { $0.split(separator: "/").count == 2 }

@@ -31,7 +31,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("Signed URLs with different tokens share one cache key, and so do URLs with the same custom key")
+    @Test("Signed URLs with different tokens share a cache key, and URLs with a custom key use that key")
     func signed() async throws {
         let cache = cacheForSignedURLs(in: folder)
         let urls = try ["?token=1&expires=2", "?expires=5&token=9"].map {
@@ -87,7 +87,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("Cached media can be protected, removed, evicted and cleared")
+    @Test("Cached media can be pinned, removed and evicted, and the whole cache can be cleared")
     func removing() async throws {
         let origin = ScriptedUpstream([
             "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.song)),
@@ -122,7 +122,7 @@ struct ExampleTests {
         #expect(told.withLock { $0.contains("https://media.example/gone.mp3 was not found.") })
     }
 
-    @Test("Ranges are read without a player, by a task and by a decoder's callback")
+    @Test("A task and a decoder's callback can read ranges without a player")
     func reading() async throws {
         let (origin, cache, url) = try stage()
         let (head, rest) = try await headAndRest(of: url, in: cache)
@@ -146,7 +146,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("A custom `Upstream` provides media, and its 404 becomes an error with that status")
+    @Test("A custom `Upstream` provides media, and its 404 response causes an error with status 404")
     func upstream() async throws {
         let upstream = ArchiveUpstream(files: ["/song.mp3": Self.song.data])
         let cache = MediaCache.inMemory(upstream: upstream)
@@ -159,7 +159,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("A test with a fake origin detects whether code plays through the cache")
+    @Test("A test with a fake origin can prove that code reads media through the cache")
     func testing() async throws {
         #expect(
             try await playsOffline { url, cache in
@@ -167,7 +167,7 @@ struct ExampleTests {
             })
     }
 
-    @Test("An extension plays stored media while the app has the cache open")
+    @Test("An app extension can read stored media while the app has the cache open")
     func readOnly() async throws {
         try await OriginServer.run(["/song.mp3": OriginResource(.pattern(Self.song))]) { origin in
             let url = origin.url("/song.mp3")

@@ -18,7 +18,7 @@ struct FeatureTests {
         }.filter { $0.first?.wholeMatch(of: first) != nil }
     }
 
-    @Test("docs/features.md has one row for each requirement, with description, location and test")
+    @Test("Each requirement has one row in docs/features.md, with a description, a location and existing tests")
     func features() throws {
         let rows = try Self.rows("docs/features.md", /[ZSIEN]\d+/)
         let counts = [("Z", 16), ("S", 6), ("I", 6), ("E", 3), ("N", 12)]
@@ -36,7 +36,7 @@ struct FeatureTests {
         }
     }
 
-    @Test("docs/questions.md has text and a link for each of the twenty questions")
+    @Test("docs/questions.md contains text and a link for each of the twenty questions")
     func questions() throws {
         let rows = try Self.rows("docs/questions.md", /\d+/)
         #expect(rows.compactMap(\.first) == (1...20).map { "\($0)" })

@@ -35,7 +35,7 @@ struct PlayerExampleTests {
         }
     }
 
-    @Test("A URL plays through the cache, and again without its origin; so does a queue")
+    @Test("A single URL and a queue play through the cache, and the queue plays again without the origin")
     func plays() async throws {
         var resources: [String: OriginResource] = [:]
         for media in [SampleMedia.mp3, .m4a] {
@@ -60,7 +60,7 @@ struct PlayerExampleTests {
         await cache.close()
     }
 
-    @Test("Without its origin, a downloaded stream plays from a server in the app")
+    @Test("A downloaded stream plays through the app's server without its origin")
     func stream() async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n#EXT-X-ENDLIST\n"
         let segment = OriginResource(.data(try await SampleMedia.ts.bytes(seconds: 2)), contentType: "video/mp2t")

@@ -42,7 +42,7 @@ struct PrivacyTests {
         return try check(URL(fileURLWithPath: scratch.path))
     }
 
-    @Test("E136: this package's manifests declare each required-reason API that apps link")
+    @Test("E136: this package's privacy manifests declare each required-reason API in the code that apps link")
     func package() throws {
         let result = try check(Self.root)
         #expect(result.status == 0, "\(result.text)")
@@ -68,7 +68,7 @@ struct PrivacyTests {
         #expect(try check("\n\(line)\n", declaring: [category]).status == 0)
     }
 
-    @Test("E136: comments, string literals and an empty C structure do not count as uses of an API")
+    @Test("E136: comments, string literals and the creation of an empty C structure do not count as uses of an API")
     func noUse() throws {
         let source = """
             // UserDefaults, stat(path)
@@ -80,7 +80,7 @@ struct PrivacyTests {
         #expect(result.status == 0, "\(result.text)")
     }
 
-    @Test("E136: the check fails for a declared category that no code uses")
+    @Test("E136: the check fails if a category is declared, but no code uses its APIs")
     func unneededDeclaration() throws {
         let result = try check("", declaring: ["DiskSpace"])
         #expect(result.status == 1)

@@ -49,7 +49,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "Ranges use HTTP syntax, with both ends included and a minus for the last bytes",
+        "Ranges use HTTP syntax: both ends are inclusive, and a leading minus selects the last bytes",
         arguments: [
             ("0-0", .bytes(0..<1)), ("0-99", .bytes(0..<100)), ("100-", .from(100)), ("-500", .suffix(500)),
             ("-0", .suffix(0)), ("5-9223372036854775807", .from(5)),
@@ -103,7 +103,7 @@ struct ArgumentTests {
         #expect(PlayableURL(argument: "http://") == nil)
     }
 
-    @Test("E76: HOME sets the home directory if it is an absolute path")
+    @Test("E76: HOME sets the home directory only if its value is an absolute path")
     func home() {
         let recorded = FileManager.default.homeDirectoryForCurrentUser
         #expect(CacheLocation.home(environment: ["HOME": "/tmp/x"]).path == "/tmp/x")
@@ -111,7 +111,7 @@ struct ArgumentTests {
         #expect(CacheLocation.home(environment: [:]) == recorded)
     }
 
-    @Test("--header takes a field or a file, and --capacity takes a size or none")
+    @Test("--header accepts a field or a file, and --capacity accepts a size or “none”")
     func options() {
         #expect(HeaderOption(argument: "@a b") == .file("a b"))
         #expect(HeaderOption(argument: "A: b") == HeaderArgument(argument: "A: b").map { .field($0) })
@@ -122,7 +122,7 @@ struct ArgumentTests {
         )
     }
 
-    @Test("The cache directory is set by the option, SPOOL_CACHE or the platform, in this order")
+    @Test("The cache directory is determined by the option, then by SPOOL_CACHE, and then by the platform")
     func location() {
         let home = URL(fileURLWithPath: "/home/ada")
         func path(_ option: String?, _ environment: [String: String]) -> String {

@@ -37,7 +37,8 @@ struct BlockedCommandTests {
     }
 
     @Test(
-        "A signal ends a command that waits for a full pipe, and the cache is closed properly", arguments: ["-", "out"])
+        "A signal ends a command that waits because a pipe is full, and the cache is closed properly",
+        arguments: ["-", "out"])
     func unreadOutput(target: String) async throws {
         try await withOrigin(resources) { origin, spool in
             let url = origin.url(path).absoluteString

@@ -33,7 +33,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("If media can't be cached, a single warning contains the URL once")
+    @Test("If media can't be cached, get writes a single warning, which contains the URL once")
     func notCached() async throws {
         try await withStored { origin, spool, _ in
             let url = origin.url("/b").absoluteString
@@ -43,7 +43,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("An empty cache has no contents, and listing them does not create files")
+    @Test("If the cache is empty or missing, commands find no media, and do not create files")
     func empty() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
@@ -200,7 +200,7 @@ struct ContentsTests {
         }
     }
 
-    @Test("C34: verify detects a flipped bit, --repair removes its block, and get fetches it again")
+    @Test("C34: verify detects a flipped bit, --repair removes the damaged block, and get fetches the block again")
     func verifies() async throws {
         try await withStored { origin, spool, url in
             #expect(try await spool.run("get", url).status == 0)

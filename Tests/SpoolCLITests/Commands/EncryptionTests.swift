@@ -42,7 +42,7 @@ struct EncryptionTests {
         return result.output
     }
 
-    @Test("Media fetched with a key is readable only with this key, and not visible in the directory")
+    @Test("Media fetched with a key is readable only with this key, and no file in the directory reveals it")
     func key() async throws {
         try await withKeys { origin, spool, url in
             let first = try await spool.run("get", url, "--key-file", "k1", "--output", "copy")
@@ -77,7 +77,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A passphrase is the first line of its file, and a file that others can read causes a warning")
+    @Test("A passphrase is the first line of its file, and a file that other users can read causes a warning")
     func passphrase() async throws {
         try await withKeys { origin, spool, url in
             #expect(try await fetched(url, spool, ["--passphrase-file", "words"]) == Self.bytes)
@@ -91,7 +91,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A cache is encrypted, rekeyed and decrypted without receiving bytes from the origin")
+    @Test("rekey encrypts a cache, changes its key and decrypts it, without fetching bytes from the origin")
     func rekey() async throws {
         try await withKeys { origin, spool, url in
             let none = try await spool.run("rekey", "--new-key-file", "k1")
@@ -125,7 +125,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("If rekey is killed at any time, the cache has one key, and no bytes are fetched again")
+    @Test("If rekey is killed at any time, the cache has its old or its new key, and no bytes are fetched again")
     func killed() async throws {
         try await withKeys { origin, spool, url in
             #expect(try await fetched(url, spool) == Self.bytes)
@@ -151,7 +151,7 @@ struct EncryptionTests {
         }
     }
 
-    @Test("A server with a key serves every byte, and other commands with this key can read from its cache")
+    @Test("A server with a key serves every byte, and other commands with this key can read the server's cache")
     func serve() async throws {
         try await withKeys { origin, spool, url in
             let executable = SpoolProcess.executable.path

@@ -43,7 +43,7 @@ struct EnvironmentTests {
         #expect(result.text.wholeMatch(of: /\d+\.\d+\.\d+\n/) != nil, "\(result.text)")
     }
 
-    @Test("pin, unpin and rm report the result")
+    @Test("pin, unpin and rm print the affected URL and its size")
     func says() async throws {
         try await withOrigin(["/a": .pattern(1000), "/b": .pattern(1)]) { origin, spool in
             let (a, b) = (origin.url("/a").absoluteString, origin.url("/b").absoluteString)
@@ -56,7 +56,7 @@ struct EnvironmentTests {
         }
     }
 
-    @Test("--capacity none removes the limit")
+    @Test("--capacity none removes the limit on the size of the cache")
     func noCapacity() async throws {
         try await withOrigin(["/a": .pattern(300_000), "/b": .pattern(300_000)]) { origin, spool in
             let (a, b) = (origin.url("/a").absoluteString, origin.url("/b").absoluteString)

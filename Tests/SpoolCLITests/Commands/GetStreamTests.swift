@@ -33,7 +33,7 @@ struct GetStreamTests {
         return resources
     }
 
-    @Test("A stream is fetched once, and a second run works without requests or the origin")
+    @Test("A stream is fetched once, and a second run reads it from the cache without the origin")
     func whole() async throws {
         try await withOrigin(stream()) { origin, spool in
             let url = origin.url("/m.m3u8?token=secret").absoluteString
@@ -54,7 +54,7 @@ struct GetStreamTests {
     }
 
     @Test(
-        "The requested variant is selected",
+        "--variant selects the highest or lowest variant, or a variant by bit rate or resolution",
         arguments: [
             ("highest", "high"), ("lowest", "low"), ("600000", "low"), ("900000", "high"), ("1", "low"),
             ("640x480", "low"), ("720x1280", "high"),

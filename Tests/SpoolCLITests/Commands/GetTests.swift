@@ -11,7 +11,7 @@ struct GetTests {
         ["/song.mp3": OriginResource(.pattern(Self.media), rules: behaviors.map { .always($0) })]
     }
 
-    @Test("A resource is fetched once, and the second time, it is read from the cache without the origin")
+    @Test("A resource is fetched once, and a second run reads it from the cache without the origin")
     func whole() async throws {
         try await withOrigin(origin()) { origin, spool in
             let url = origin.url("/song.mp3?token=secret").absoluteString
@@ -52,7 +52,7 @@ struct GetTests {
     }
 
     @Test(
-        "A13, A14: a range without bytes causes a one-line error",
+        "A13, A14: an unsatisfiable range causes a one-line error",
         arguments: ["3000001-", "9000000-9000001", "-0", "9223372036854775807-"])
     func unsatisfiable(text: String) async throws {
         try await withOrigin(origin()) { origin, spool in
@@ -64,7 +64,7 @@ struct GetTests {
         }
     }
 
-    @Test("An empty resource does not cause an error")
+    @Test("An empty resource is written as an empty file")
     func empty() async throws {
         try await withOrigin(["/empty": .pattern(0)]) { origin, spool in
             let result = try await spool.run("get", origin.url("/empty").absoluteString, "--output", "empty", "--json")
@@ -105,7 +105,7 @@ struct GetTests {
         }
     }
 
-    @Test("A22: media from an origin without length or ranges is fetched")
+    @Test("A22: media from an origin that does not send a length or support ranges is fetched completely")
     func sequential() async throws {
         try await withOrigin(origin(.ignoresRanges(), .noLength(.chunked))) { origin, spool in
             let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--output", "-")
@@ -155,7 +155,7 @@ struct GetTests {
         }
     }
 
-    @Test("A file that can't be written causes a one-line error, and nothing is fetched")
+    @Test("An output file that can't be created causes a one-line error, and nothing is fetched")
     func unwritable() async throws {
         try await withOrigin(origin()) { origin, spool in
             let result = try await spool.run(
@@ -165,7 +165,7 @@ struct GetTests {
         }
     }
 
-    @Test("The log is written to standard error, and only with --verbose")
+    @Test("With --verbose, the log is written to standard error, and standard output remains valid JSON")
     func verbose() async throws {
         try await withOrigin(origin()) { origin, spool in
             let result = try await spool.run("get", origin.url("/song.mp3").absoluteString, "--verbose", "--json")

@@ -41,7 +41,7 @@ struct HeaderFileTests {
         }
     }
 
-    @Test("E74: a header file that others can read works, but causes a warning")
+    @Test("E74: a header file that other users can read is accepted, but causes a warning")
     func readable() async throws {
         try await withGuarded { _, spool, url in
             try write("Authorization: Bearer secret\n", spool, mode: 0o644)

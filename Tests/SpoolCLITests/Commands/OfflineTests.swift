@@ -18,7 +18,7 @@ struct OfflineTests {
         return (try result.json(), result.status)
     }
 
-    @Test("A set is downloaded completely, listed, played without the origin, and removed")
+    @Test("A set can be downloaded, listed, read without the origin, and removed")
     func set() async throws {
         let film = PatternBytes(seed: 1, length: 400_000)
         let film2 = OriginResource(.pattern(film))
@@ -56,7 +56,8 @@ struct OfflineTests {
         }
     }
 
-    @Test("A killed download resumes by the set's name; its query must be given again unless it was saved")
+    @Test(
+        "A killed download can be resumed by the name of its set; unless its query was saved, its URL must be repeated")
     func killed() async throws {
         let resource = OriginResource(
             .pattern(PatternBytes(seed: 1, length: 3_000_000)),

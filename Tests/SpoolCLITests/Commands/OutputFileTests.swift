@@ -18,7 +18,7 @@ struct OutputFileTests {
         try FileManager.default.attributesOfItem(atPath: file.path)
     }
 
-    @Test("E73: export to a directory or a link fails and does not change it")
+    @Test("E73: export to a directory or a link fails, and does not change the directory or the link's target")
     func exportOntoDirectory() async throws {
         try await withStored { spool, url in
             try FileManager.default.createDirectory(at: spool.file("folder"), withIntermediateDirectories: false)
@@ -38,7 +38,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a partial file that is a link, a pipe or unrelated data causes an error and is not changed")
+    @Test("E73: a partial file that is a link or a pipe, or contains other data, causes an error and is not changed")
     func partialInTheWay() async throws {
         try await withStored { spool, url in
             try Data("mine".utf8).write(to: spool.file("victim"))
@@ -63,7 +63,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a partial file that a killed command left is resumed if it contains the same bytes")
+    @Test("E73: a partial file that a killed command left is completed if it contains the resource's first bytes")
     func leftover() async throws {
         try await withStored { spool, url in
             try Self.media.data.prefix(300_001).write(to: spool.file("a.partial"))
@@ -73,7 +73,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: a replaced file retains its mode, and writing to a link replaces its target")
+    @Test("E73: a replaced file retains its mode, and output to a link replaces the contents of the link's target")
     func mode() async throws {
         try await withStored { spool, url in
             for (name, arguments) in [
@@ -139,7 +139,7 @@ struct OutputFileTests {
         }
     }
 
-    @Test("E73: if standard output or error is closed, output is not written to a file in the cache")
+    @Test("E73: if standard output or standard error is closed, output is not written to a file in the cache")
     func closedDescriptors() async throws {
         try await withStored { spool, url in
             for arguments in ["get \(url) --output -", "info \(url)", "ls", "verify"] {

@@ -60,7 +60,7 @@ struct PlayTests {
         #expect(result.status == 0 && !report.ended && (report.duration ?? 0) > 11, "\(result.text)")
     }
 
-    @Test("D48: a file plays without a cache")
+    @Test("D48: a local file plays without creating a cache")
     func plain() async throws {
         let file = try await SampleMedia.wav.file()
         let spool = try SpoolProcess()

@@ -15,7 +15,7 @@ struct PreloadTests {
     private func bound(_ length: Int64, wanted: Int64) -> Int64 { max(length / 20, wanted + 3 * 65_536) }
 
     @Test(
-        "The preloaded start of one-minute media is a small part of it, and plays without the origin",
+        "preload fetches only a small part of a one-minute file, and this part plays without the origin",
         arguments: playable)
     func starts(_ sample: SampleContainer) async throws {
         let file = try await sample.file(seconds: Self.seconds)
@@ -44,7 +44,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("URLs and a list are preloaded in order, and a missing file does not prevent the other preloads")
+    @Test("URLs and the entries of a list are reported in order, and a missing file does not prevent other preloads")
     func several() async throws {
         let media = OriginResource.pattern(400_000)
         try await withOrigin(["/a": media, "/b": media, "/c": media, "/gone": .pattern(1, .status(404))]) {
@@ -96,7 +96,7 @@ struct PreloadTests {
         }
     }
 
-    @Test("All bytes or the first seconds are preloaded, and stored bytes are not requested again")
+    @Test("preload stores all bytes or the first seconds, and does not request stored bytes again")
     func amounts() async throws {
         let file = try await SampleContainer.wav.file(seconds: 20)
         try await withOrigin(["/a.wav": OriginResource(.file(file))]) { origin, spool in
@@ -130,7 +130,9 @@ struct PreloadTests {
         #expect(none.errors.contains("the list “none” can't be read: no such file or directory (see"))
     }
 
-    @Test("If preload is killed repeatedly, all files are completed, and at most one block per job is fetched twice")
+    @Test(
+        "After preload is killed repeatedly, the next run completes all files; each killed job repeats at most a block"
+    )
     func killed() async throws {
         let count = 60
         let length: Int64 = 300_000

@@ -14,7 +14,7 @@ struct ProcessTests {
         [path: OriginResource(.pattern(Self.media), rules: behaviors.map { .always($0) })]
     }
 
-    @Test("C36: ls and info work while another process fetches")
+    @Test("C36: ls and info do not wait for another process that is fetching media")
     func looksOn() async throws {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString
@@ -30,7 +30,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("C36: a second process waits for the directory and continues when it is free")
+    @Test("C36: a second process waits for the directory, and continues when the directory is free")
     func waits() async throws {
         // The media is small, so that on any machine, the first process finishes before the second has waited for ten
         // seconds.
@@ -102,7 +102,7 @@ struct ProcessTests {
         }
     }
 
-    @Test("An interrupt causes status 130 and leaves no partial file, and received bytes remain in the cache")
+    @Test("An interrupt causes status 130 and removes the partial file, and received bytes remain in the cache")
     func interrupt() async throws {
         try await withOrigin(resource(.stall(after: 400_000))) { origin, spool in
             let url = origin.url(path).absoluteString

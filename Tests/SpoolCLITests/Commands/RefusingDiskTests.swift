@@ -45,7 +45,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "E59: on a full or read-only disk, get and play work with stored and uncached media, with one warning",
+        "E59: on a full or read-only disk, get and play deliver stored and uncached media, with one warning each",
         .enabled(if: canMount, "mounting a small file system requires root, or a user namespace that allows it"))
     func refusingDisk() async throws {
         let film = try await SampleMedia.mp3.file()
@@ -96,7 +96,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "E59: a directory that other users can write to is rejected by each command",
+        "E59: get and export reject a cache directory that other users can write to",
         arguments: ["get", "export"])
     func writableByOthers(command: String) async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
@@ -111,7 +111,7 @@ struct RefusingDiskTests {
     }
 
     @Test(
-        "E59: a directory that belongs to another user is rejected",
+        "E59: a cache directory that belongs to another user is rejected",
         .enabled(if: geteuid() == 0, "only root can give a directory to another user"))
     func ownedByAnother() async throws {
         let spool = try SpoolProcess()

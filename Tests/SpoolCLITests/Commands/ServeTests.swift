@@ -121,7 +121,7 @@ import FoundationNetworking
         }
     }
 
-    @Test("D98: “spool rm” cancels a preload from the live page, so that the resource is not stored again")
+    @Test("D98: “spool rm” cancels a preload that the live page started, so that the resource is not stored again")
     func removedPreload() async throws {
         var film = Self.film
         film.rules = [.always(.stall(after: 300_000))]

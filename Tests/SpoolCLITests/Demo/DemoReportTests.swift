@@ -31,14 +31,14 @@ struct DemoReportTests {
             seeks: [SeekArgument(at: 6, to: 39)], sent: (fromOrigin, sentTwice, cut), isIdentical: isIdentical)
     }
 
-    @Test("The report has at most twenty lines, none of which is wider than a terminal")
+    @Test("The demonstration's report has at most 20 lines, and each line has at most 100 characters")
     func short() throws {
         let lines = try story().text.split(separator: "\n", omittingEmptySubsequences: false)
         #expect(lines.count <= 20)
         #expect(lines.allSatisfy { $0.count <= 100 })
     }
 
-    @Test("Each failed check is reported")
+    @Test("The demonstration's report marks each failed check as failed")
     func broken() throws {
         for cut in [0, 1] { #expect(try story(sentTwice: 64 << 10, cut: cut).promises.allSatisfy(\.isKept)) }
         for broken in [
@@ -51,7 +51,7 @@ struct DemoReportTests {
         }
     }
 
-    @Test("For each part, the map shows the stage of playback in which most of its bytes were received")
+    @Test("Each cell of the map shows the stage of playback in which most of the cell's bytes were received")
     func map() {
         var map = DownloadMap()
         map.stored(0..<25)

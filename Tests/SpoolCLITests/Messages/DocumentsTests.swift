@@ -43,7 +43,7 @@ struct DocumentsTests {
     }
 
     @Test(
-        "Each make target in a document is in the Makefile, and each spool command in it exists", arguments: documents)
+        "Each make target and each spool command that a document contains exists", arguments: documents)
     func commands(_ document: String) throws {
         let makefile = try text("Makefile")
         let commands = Set(CommandNames.all)
@@ -77,7 +77,7 @@ struct DocumentsTests {
         }
     }
 
-    @Test("Each variable in CONTRIBUTING.md's list for tests is read by a test")
+    @Test("Each SPOOL_ variable that CONTRIBUTING.md mentions is read by a test")
     func variables() throws {
         let enumerator = FileManager.default.enumerator(atPath: Self.root.appendingPathComponent("Tests").path)
         let files = try #require(enumerator?.compactMap { $0 as? String }).filter { $0.hasSuffix(".swift") }
@@ -88,7 +88,7 @@ struct DocumentsTests {
         for name in Set(named) { #expect(tests.contains("\"\(name)\""), "CONTRIBUTING.md names \(name)") }
     }
 
-    @Test("README.md has its sections in order, and scripts/setup prints the same line to install Swift")
+    @Test("README.md contains its sections in order, and scripts/setup prints the same command for installing Swift")
     func readme() throws {
         let readme = try text("README.md")
         let sections = readme.split(separator: "\n").filter { $0.hasPrefix("## ") }.map { $0.dropFirst(3) }

@@ -22,7 +22,7 @@ struct ErrorsDocumentTests {
         }
     }
 
-    @Test("Each code has a row with its meaning and a solution, and there are no rows for unknown codes")
+    @Test("Each error code has a row with its meaning and a solution, and there are no rows for unknown codes")
     func complete() throws {
         #expect(try codes(under: "The cache") == CacheError.Code.allCases.map { "\($0)` \($0.number)" })
         #expect(try codes(under: "The network") == UpstreamError.Code.allCases.map { "\($0)` \($0.number)" })

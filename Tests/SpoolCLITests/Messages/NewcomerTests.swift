@@ -96,7 +96,9 @@ struct NewcomerTests {
         Mistake(["ls", "--cache", "/dev/null"], 1, "“/dev/null” can't be used as a cache: it is not a directory"),
     ]
 
-    @Test("Each message is one line with a solution, without query or header values", arguments: mistakes)
+    @Test(
+        "Each message for a wrong command line is one line with a solution, without query or header values",
+        arguments: mistakes)
     func mistake(_ mistake: Mistake) async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }

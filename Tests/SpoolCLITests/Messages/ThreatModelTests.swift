@@ -40,7 +40,7 @@ struct ThreatModelTests {
         return found
     }
 
-    @Test("Each case from E59 to E76 has a row, and each row names existing tests")
+    @Test("Each case from E59 to E76 has a row in docs/threat-model.md, and each row names existing tests")
     func complete() throws {
         let rows = try rows()
         #expect(rows.map(\.case) == (59...76).map { "E\($0)" })

@@ -16,7 +16,7 @@ struct DrawingTests {
         #expect(RangeBar.text([0..<400], length: 400, cells: 0) == "")
     }
 
-    @Test("A bar uses all cells that fit, or none if it would be too short")
+    @Test("A bar shrinks to the available width, and is omitted if it would be too short")
     func room() {
         #expect(RangeBar.cells(upTo: 20, in: nil) == 20)
         #expect(RangeBar.cells(upTo: 20, in: 50) == 20)
@@ -31,7 +31,7 @@ struct DrawingTests {
     }
 
     @Test(
-        "Each byte is in a cell, even if there are more cells than bytes",
+        "The cells of a bar represent every byte, even if there are more cells than bytes",
         arguments: [1, 3, 40, 41, 1_000_003])
     func cells(length: Int64) {
         #expect(RangeBar.text([0..<length], length: length, cells: 40) == String(repeating: "█", count: 40))
@@ -61,14 +61,15 @@ struct DrawingTests {
     }
 
     @Test(
-        "Times are formatted as on a clock", arguments: [(0, "0:00"), (6.2, "0:07"), (75, "1:15"), (3723, "1:02:03")])
+        "Times are formatted as minutes and seconds, with hours if necessary",
+        arguments: [(0, "0:00"), (6.2, "0:07"), (75, "1:15"), (3723, "1:02:03")])
     func clock(seconds: Double, text: String) {
         #expect(ProgressLine.clock(seconds) == text)
         #expect(ProgressLine.clock(.infinity) == "–:––")
         #expect(ProgressLine.clock(.nan) == "–:––")
     }
 
-    @Test("The rate is measured over the last seconds")
+    @Test("The rate is measured over the last few seconds")
     func rate() {
         var rate = RateEstimate()
         #expect(rate.note(0, at: 0) == nil)

@@ -19,7 +19,7 @@ struct SanitizedTextTests {
         #expect(text.shown == result)
     }
 
-    @Test("E72: JSON escapes the same characters, and decodes to the original text")
+    @Test("E72: JSON output escapes characters that control a terminal, and decodes to the original text")
     func json() throws {
         let text = "\u{1B}[2J\u{9B}\u{202E}\u{7F}\u{E0041}é"
         let encoded = String(decoding: try JSONEncoder().encode([text]), as: UTF8.self).shownInJSON

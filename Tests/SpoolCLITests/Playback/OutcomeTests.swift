@@ -5,7 +5,7 @@ import Testing
 @Suite("Result of playback")
 struct OutcomeTests {
     @Test(
-        "Playback counts as ended at the end of the media, or anywhere if the duration is unknown",
+        "Playback counts as ended near the end of the media, or at any time if the duration is unknown",
         arguments: [
             (12, 12, true), (12, 11.9, true), (12, 10.5, true), (12, 9, false), (7200, 7100, true), (7200, 3600, false),
             (1, 0.2, true), (nil, 3, true),

@@ -30,7 +30,7 @@ struct PlayPlanTests {
         #expect(steps(PlayPlan(seeks: [SeekArgument(at: 20, to: 30)], until: 10), at: [10]) == [.stop])
     }
 
-    @Test("A seek beyond the end does not stop playback while another seek remains")
+    @Test("A seek beyond the planned end does not stop playback while another seek remains")
     func jumpsBeyond() {
         let (first, second) = (SeekArgument(at: 5, to: 40), SeekArgument(at: 45, to: 3))
         #expect(
