@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test(
-        "E208: each client behind one address of a load balancer has a separate limit",
+        "E208: clients behind a load balancer with a single address have separate connection limits",
         arguments: NamingBalancer.installed)
     func clients(balancer: NamingBalancer) async throws {
         DescriptorLimit.raise()

@@ -13,23 +13,23 @@ import Testing
     .enabled(if: DebianBrowser.isInstalled, "Chromium, chromedriver or python3-selenium is not installed"))
 struct LivePageTests {
     @Test(
-        "D75, D101: each view shows its data, settings are explained, and every part can be reached with the keyboard")
+        "D75, D101: each view of the live page shows its data, explains settings, and can be used with the keyboard")
     func views() async throws { try await run("library", "filters", "keyboard", "resource", "now", "settings") }
 
-    @Test("D76: the page shows that the server is gone, and reconnects; neither URLs nor cookies contain the token")
+    @Test("D76: the live page shows a lost connection and reconnects, and neither URLs nor cookies contain the token")
     func connection() async throws { try await run("loss", "sharing", "token", "links") }
 
-    @Test("D100: the page shows that the server ended its connection and why, and reconnects")
+    @Test("D100: if the server ends the live page's connection, the page shows the reason and reconnects")
     func limits() async throws { try await run("limit", "silence") }
 
-    @Test("D77: text has enough contrast, controls have names, and the layout fits narrow and right-to-left pages")
+    @Test("D77: text has enough contrast, controls have names, and the layout adapts to narrow and right-to-left pages")
     func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion", "locale") }
 
-    @Test("D78: the page renders within its time limits, even with hundreds of resources")
+    @Test("D78: the live page renders within its time limits, even with hundreds of resources")
     func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }
 
     @Test(
-        "D79: the page shows cached media, saved bytes and causes of slow playback, and stores media for offline use")
+        "D79: the live page shows stored media, saved bytes and causes of slow playback, and can store media offline")
     func paths() async throws { try await run("paths", "dialogs") }
 
     /// Runs some of the script's checks on a server with stored media.

@@ -11,7 +11,7 @@ import SpoolTesting
 import Testing
 
 /// Several reverse proxies for one origin, behind a balancer that hashes URLs.
-@Suite("Nodes", .timeLimit(.minutes(5))) struct NodesTests {
+@Suite("Nodes behind a load balancer", .timeLimit(.minutes(5))) struct NodesTests {
     /// A server with a separate cache.
     private struct Node {
         let server: ProxyServer
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(
-        "N12: each URL has one node, each byte is fetched once, and only media on a failed node moves to another one",
+        "N12: one node serves each URL, each byte is fetched once, and only a failed node's media moves to other nodes",
         arguments: Balancer.installed)
     func nodes(balancer: Balancer) async throws {
         var resources: [String: OriginResource] = [:]

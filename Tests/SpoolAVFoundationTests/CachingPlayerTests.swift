@@ -211,7 +211,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: the player follows rate changes that other code makes on its AVPlayer")
+    @Test("I4: the player follows changes that other code makes to the rate of its AVPlayer")
     func others() async throws {
         let (_, _, cache, player) = try await stage(speed: 1)
         player.play(address())
@@ -249,7 +249,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: external playback uses the origin's URL; afterwards, playback uses the cache again, at the same time")
+    @Test("I4: external playback uses the origin's URL; afterwards, playback through the cache resumes at its position")
     func externalPlayback() async throws {
         let (_, _, cache, player) = try await stage(speed: 1)
         player.play(address())
@@ -337,7 +337,7 @@ struct CachingPlayerTests {
     }
 
     @Test(
-        "I4: a new player replaces a player that failed, or whose media server was reset",
+        "I4: a new AVPlayer replaces an AVPlayer that failed, or whose media server was reset",
         arguments: [false, true])
     func spentPlayer(isReset: Bool) async throws {
         let (_, upstream, cache, previous) = try await stage(speed: 1)
@@ -434,7 +434,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: if the repeat mode is set to one while an entry's end is reported, the entry plays again")
+    @Test("I4: if the repeat mode becomes `.one` while an entry's end is reported, the entry plays again")
     func repeatsAtEnd() async throws {
         let (_, upstream, cache, player) = try await stage()
         player.play(address())

@@ -67,7 +67,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: the next entries are preloaded, and the preloads of entries that are no longer next are cancelled")
+    @Test("Z14: upcoming entries are preloaded, and a preload is cancelled when its entry is no longer upcoming")
     func preloads() async throws {
         let upstream = try await upstream(7)
         let cache = try await folder.cache(upstream, cancellingImmediately)
@@ -90,7 +90,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: next, previous, repeat and shuffle select the expected entries")
+    @Test("Z14: entries play in the order that next, previous, the repeat mode and shuffling determine")
     func order() async throws {
         let upstream = try await upstream(3)
         let cache = try await folder.cache(upstream, cancellingImmediately)
@@ -123,7 +123,7 @@ struct CachingQueueTests {
         await cache.close()
     }
 
-    @Test("Z14: a queue of 10,000 entries inserts at most two items into the AVPlayer")
+    @Test("Z14: a queue of 10,000 entries has at most two items in its AVPlayer at a time")
     func longList() async throws {
         let upstream = try await upstream(1)
         let cache = try await folder.cache(upstream, cancellingImmediately)

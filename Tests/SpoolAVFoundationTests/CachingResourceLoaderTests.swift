@@ -26,7 +26,7 @@ struct CachingResourceLoaderTests {
     // MARK: Information
 
     @Test(
-        "D42: the content information contains length, UTI and range support; the two probe bytes are optional",
+        "D42: content information contains the length, UTI and range support; delivering the probe bytes is optional",
         arguments: [true, false])
     func information(deliversProbe: Bool) async throws {
         let cache = try await folder.cache(upstream, cancellingImmediately)
@@ -110,7 +110,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A22, D42: through the cache, media from an origin without ranges supports ranges")
+    @Test("A22, D42: media from an origin without range support can be read in ranges through the cache")
     func originWithoutRanges() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         file.hasRanges = false
@@ -127,7 +127,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("A22: media without a length is read to its end, from any offset")
+    @Test("A22: media without a length can be read to its end from any offset")
     func unknownLength() async throws {
         var file = MemoryUpstream.File.pattern(600_000)
         (file.hasRanges, file.hasLength) = (false, false)
@@ -236,7 +236,8 @@ struct CachingResourceLoaderTests {
     // MARK: Bytes
 
     @Test(
-        "D43: a request to the end delivers all bytes from its offset, for any length", arguments: [false, true])
+        "D43: a request to the end delivers all bytes from its offset, whatever its requested length",
+        arguments: [false, true])
     func toEnd(currentOffsetStartsAtZero: Bool) async throws {
         let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -309,7 +310,7 @@ struct CachingResourceLoaderTests {
     ]
 
     @Test(
-        "D45: after cancellation, nothing is delivered, only bytes in transit are fetched, and received bytes remain",
+        "D45: after cancellation, nothing is delivered, only bytes in transit are received, and these bytes are stored",
         arguments: cancels)
     func cancel(_ cancel: Cancel) async throws {
         let clock = ManualClock()
@@ -461,7 +462,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("Suspending ends the readers but not the requests, and resuming delivers the remaining bytes")
+    @Test("Suspending a loader ends its readers but not its requests, and resuming it delivers the remaining bytes")
     func restAndGoOn() async throws {
         let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address(), in: cache)
@@ -506,7 +507,7 @@ struct CachingResourceLoaderTests {
         await cache.close()
     }
 
-    @Test("An error status from the origin is reported in NSURLErrorDomain, with the CacheError as its cause")
+    @Test("An error status from the origin causes an error in NSURLErrorDomain, with a CacheError as its cause")
     func refused() async throws {
         let cache = try await folder.cache(upstream, cancellingImmediately)
         let asset = CachingURLAsset(caching: address("none.mp3"), in: cache)

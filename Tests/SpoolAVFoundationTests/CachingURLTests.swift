@@ -27,7 +27,7 @@ struct CachingURLTests {
     }
 
     @Test(
-        "D48: playlist URLs, and URLs with other schemes, are not changed",
+        "D48: playlist URLs, and URLs that are not valid HTTP URLs, are not changed",
         arguments: [
             "file:///music/a.mp3", "ftp://host/a.mp3", "data:audio/mpeg;base64,AAAA",
             "rtsp://host/a",
@@ -43,7 +43,7 @@ struct CachingURLTests {
     }
 
     @Test(
-        "A source with a resolver is cached whatever its scheme, unless its URL is a playlist or a caching URL",
+        "A source with a resolver is cached whatever its scheme, unless it is a playlist or has a caching URL",
         arguments: [
             ("myapp://42", true), ("myapp:42", true), ("library://album/7/song.mp3?x=1", true),
             ("https://host/a", true),

@@ -28,7 +28,7 @@ struct ImageTests {
     }
 
     @Test(
-        "Images are the same as from the file, each byte is fetched once, and later requests do not need the origin",
+        "Images through the cache equal those from the file; each byte is fetched once, even for later images",
         arguments: [SampleMedia.mp4, .mp4MoovAtEnd, .webm], AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: 12)
@@ -71,7 +71,7 @@ struct ImageTests {
         await origin.stop()
     }
 
-    @Test("Without a cache, a video at an HTTP URL yields the same images")
+    @Test("Without a cache, a video at an HTTP URL yields the same images as its file")
     func plain() async throws {
         let file = try await SampleMedia.mp4.file(seconds: 12)
         let resource = OriginResource(.file(file), contentType: SampleMedia.mp4.mediaType)

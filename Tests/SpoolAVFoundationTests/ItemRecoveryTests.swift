@@ -41,7 +41,8 @@ struct ItemRecoveryTests {
         #expect(recovery.check(at(8.1, .failed(.network))) == .freshItem)
     }
 
-    @Test("After other failures, new items are tried, then one without the cache, and then the failure is reported")
+    @Test(
+        "A failure other than network loss is reported only after replacements, the last of them without the cache")
     func otherFailure() {
         var recovery = ItemRecovery()
         var actions: [ItemRecovery.Action] = []
@@ -131,7 +132,7 @@ struct ItemRecoveryTests {
     }
 
     @Test(
-        "A live stream without progress is recovered by a seek in place after 10 s, and by a replacement only after 60 s"
+        "A live stream without progress is recovered by a seek in place after 10 s, and by a replacement after 60 s"
     )
     func live() {
         var recovery = ItemRecovery()
@@ -175,7 +176,8 @@ struct ItemRecoveryTests {
         }
     }
 
-    @Test("A long network loss does not use up attempts for other failures; bytes without playback restore none")
+    @Test(
+        "Network loss does not use up the attempts for other failures, and bytes without playback do not restore them")
     func counts() {
         var recovery = ItemRecovery()
         for second in 0..<300 { _ = recovery.check(at(Double(second), .failed(.network))) }

@@ -66,7 +66,7 @@ struct LoadingRequestExhaustiveTests {
     ]
 
     @Test(
-        "D45: in any order, nothing follows the end, information precedes bytes, and each byte is delivered once",
+        "D45: for any order of inputs, nothing follows the end, information precedes bytes, and no byte is repeated",
         arguments: requests)
     func everyOrder(requested: LoadingRequest.RequestedData) {
         var seen: Set<Node> = []

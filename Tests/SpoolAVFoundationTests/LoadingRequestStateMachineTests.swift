@@ -29,7 +29,7 @@ struct LoadingRequestStateMachineTests {
         #expect(start(false, 2) == 0 && start(true, 3) == 0 && start(true, 2, toEnd: true) == 0)
     }
 
-    @Test("D43: the length of a request to the end is ignored, and sums do not overflow")
+    @Test("D43: the length of a request to the end is ignored, and sums of offsets and lengths do not overflow")
     func ends() {
         #expect(RequestedData(information: false, data: Self.data(5, 10)).end == 15)
         #expect(RequestedData(information: false, data: Self.data(5, 10, toEnd: true)).end == nil)
@@ -65,7 +65,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [] && machine.cancel() == [])
     }
 
-    @Test("D42: a probe finishes with the information and its two bytes, or without bytes")
+    @Test("D42: a probe finishes with the content information, with or without its two bytes")
     func probeFinishes() {
         var machine = machine(information: true, 0, 2)
         #expect(machine.informationLoaded(length: 12) == [.fillInformation, .read(token: 1, from: 0, to: 2)])
@@ -83,7 +83,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [] && machine.readFailed(token: 1) == [] && machine.cancel() == [])
     }
 
-    @Test("If a resource ends before its length, the request fails instead of finishing early")
+    @Test("If a resource ends before its reported length, the request fails instead of finishing early")
     func shortEnd() {
         var machine = machine(0, 10)
         _ = machine.informationLoaded(length: 100)

@@ -121,7 +121,7 @@ struct LoadingTraceTests {
         await cache.close()
     }
 
-    @Test("E371: a trace records allowed types, redirects and failures")
+    @Test("E371: a trace records the types that a request allows, and the request's failure")
     func otherEnds() async throws {
         let cache = try await folder.cache(MemoryUpstream(["/list.mp3": .pattern(100)]), cancellingImmediately)
         let asset = CachingURLAsset(caching: address("missing.mp3"), in: cache)

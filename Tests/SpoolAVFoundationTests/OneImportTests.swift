@@ -5,7 +5,7 @@ import Testing
 
 @Suite("A single import")
 struct OneImportTests {
-    @Test("Policies, sets of ranges and errors are available without another import")
+    @Test("SpoolAVFoundation provides policies, range sets and errors without another import")
     func names() {
         var configuration = MediaCache.Configuration()
         configuration.capacity = .bytes(1 << 20)

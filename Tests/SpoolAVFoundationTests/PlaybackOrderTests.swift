@@ -24,7 +24,7 @@ struct PlaybackOrderTests {
         return course
     }
 
-    @Test("A queue plays its entries once, repeats all entries, or repeats one entry")
+    @Test("Depending on the repeat mode, a queue plays its entries once, repeats all entries, or repeats one entry")
     func repeatMode() {
         var order = order(3)
         #expect(course(order) == [1, 2, 3])
@@ -37,7 +37,7 @@ struct PlaybackOrderTests {
         #expect(order.neighbor(1) == 2 && order.neighbor(3) == nil && order.neighbor(-1) == nil)
     }
 
-    @Test("The upcoming entries contain each other entry once, and continue past the end only if all entries repeat")
+    @Test("No entry is upcoming twice, and the upcoming entries continue at the start only if all entries repeat")
     func upcoming() {
         var order = order(4)
         order.jump(to: 3)

@@ -176,7 +176,7 @@ struct RealMediaTests {
         await cache.close()
     }
 
-    @Test("D48: the same initializer plays a local file without a loader")
+    @Test("D48: the caching initializer plays a local file without a loader")
     func file() async throws {
         let cache = try await ScratchFolder().cache(HTTPUpstream.standard())
         let item = AVPlayerItem(caching: try await SampleMedia.mp3.file(seconds: Self.seconds), in: cache)

@@ -47,7 +47,8 @@ final class RecordingServer: MediaServer {
         await cache.close()
     }
 
-    @Test("E376: a player that is released does not suspend the server, and no longer counts as a user of the server")
+    @Test(
+        "E376: releasing a player does not suspend the server, and the player no longer counts as a user of the server")
     func released() async {
         let server = RecordingServer()
         var first: ServerUse? = ServerUse(of: server)

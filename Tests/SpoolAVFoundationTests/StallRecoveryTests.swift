@@ -41,7 +41,7 @@ struct StallRecoveryTests {
     }
 
     @Test(
-        "E77: after a stall, playback resumes at its rate when bytes are received",
+        "E77: after a stall, playback resumes at the same rate when bytes are received",
         arguments: Pattern.allCases, [1, 1.5])
     func recovers(pattern: Pattern, rate: Float) async throws {
         let upstream = try await upstream()
@@ -113,7 +113,7 @@ struct StallRecoveryTests {
         weak var recovery: StallRecovery?
     }
 
-    @Test("If a player is released while its item is stalled, all objects are released")
+    @Test("If a player is released during a stall, its asset and its stall recovery are also released")
     func playerGoes() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream) { configuration in
@@ -175,7 +175,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    @Test("E77: a new item replaces an item that timed out, and resumes at the same time and rate")
+    @Test("E77: a new item replaces an item that timed out, and resumes at the same position and rate")
     func freshItem() async throws {
         let upstream = try await upstream()
         let cache = try await folder.cache(upstream, cancellingImmediately)

@@ -19,7 +19,7 @@ struct StreamFormTests {
     init() throws { folder = try ScratchFolder() }
 
     @Test(
-        "Z16: each form of HLS plays through the caching initializer, fetches each byte once, and replays offline",
+        "Z16: each form of HLS plays through the caching initializer, and again offline; each byte is fetched once",
         arguments: HLSSample.Form.allCases)
     func twice(form: HLSSample.Form) async throws {
         let sample = try await HLSSample(form)
@@ -118,7 +118,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "N5: if the origin fails during playback, the stream waits, plays to its end, and fetches each byte once",
+        "N5: if the origin fails during playback, the stream waits and plays to its end; each byte is fetched once",
         arguments: [
             OriginBehavior.reset(after: nil), .status(503), .truncate(after: 20_000), .truncate(after: 0),
             .reset(after: 0),
@@ -241,7 +241,7 @@ struct StreamFormTests {
     }
 
     @Test(
-        "I4, E265: if the server loses its port in the background, a new item resumes at the same time",
+        "I4, E265: if the server loses its port in the background, a new item resumes at the same position",
         arguments: [true, false])
     func lostPort(returnsToForeground: Bool) async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
@@ -272,7 +272,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("E267: the in-app server listens on the same port of both addresses of `localhost`, or uses another port")
+    @Test("E267: the in-app server listens on both addresses of `localhost`, on a port that is free at both addresses")
     func bothAddresses() async throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let server = ProxyServer.inApp(cache)

@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(
-        "E127: the first segments of a representation are enumerated without the billions that follow",
+        "E127: the first segments of a representation can be enumerated even if billions of segments follow",
         arguments: [
             "<SegmentTemplate media='$Number$' duration='1'/>",
             "<SegmentTemplate media='$Number$'><SegmentTimeline><S d='1' r='999999999'/></SegmentTimeline></SegmentTemplate>",

@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(
-        "E456: references are rewritten in elements with another prefix of the namespace, and to imported MPDs",
+        "E456: references to imported MPDs, and in elements with another prefix for the MPD namespace, are rewritten",
         arguments: [
             ("<d:Period><d:BaseURL>", "https://cdn.example/v/", "</d:BaseURL></d:Period>"),
             ("<Period><ImportedMPD>", "https://ads.example/1.mpd", "</ImportedMPD></Period>"),
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(
-        "E462: references are rewritten if the element or one around it declares its prefix for the namespace",
+        "E462: references are rewritten if their element or an enclosing element binds its prefix to the namespace",
         arguments: [
             ("<Period><d:BaseURL xmlns:d=\"urn:mpeg:dash:schema:mpd:2011\">", "</d:BaseURL></Period>", true),
             ("<Period xmlns:d='urn:mpeg:dash:schema:mpd&#58;2011'><d:BaseURL>", "</d:BaseURL></Period>", true),
@@ -185,7 +185,8 @@ import Testing
         #expect(!text.contains("../i") || written.contains("index=\"../i\""))
     }
 
-    @Test("E231: a BaseURL that is an absolute path, and the segment list below it, resolve to each outer origin")
+    @Test(
+        "E231: an inner BaseURL with an absolute path, and its segment list, resolve to each outer BaseURL's origin")
     func nestedBases() throws {
         let text = """
             <MPD><BaseURL>https://a.example/p/</BaseURL><BaseURL>https://b.example/q/</BaseURL><Period><AdaptationSet>\
@@ -199,7 +200,8 @@ import Testing
         #expect(try rewrite(text) == expected)
     }
 
-    @Test("E232: patches are removed, relative clocks refer to the origin, and the next MPD refers to the proxy")
+    @Test(
+        "E232: patches are removed, relative clock URLs refer to the origin, and the next MPD's URL to the proxy")
     func patchesAndClocks() throws {
         let clock = "<UTCTiming schemeIdUri=\"urn:mpeg:dash:utc:http-iso:2014\" value=\"%\"/>"
         let next = "<SupplementalProperty value=\"%\" schemeIdUri=\"urn:mpeg:dash:mpd-chaining:2016\"/>"

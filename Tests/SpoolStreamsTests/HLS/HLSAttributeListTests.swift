@@ -18,12 +18,12 @@ import Testing
         #expect(list("OK=1,\(text)").integer("OK") == 1)
     }
 
-    @Test("E332: a name in lowercase letters does not end the list")
+    @Test("E332: an attribute name in lowercase letters does not end the attribute list")
     func lowercase() {
         #expect(list("a=1,keyformat=\"x\",URI=\"/k\"").string("URI") == "/k")
     }
 
-    @Test("E391: attributes after an error are read, and white space and quotes in values are accepted")
+    @Test("E391: attributes after a syntax error are read; extra white space, and quotes in values, are accepted")
     func tolerant() {
         let spaced = list("BANDWIDTH = 1 , NAME = \"a\" ,URI=x ")
         #expect(spaced.integer("BANDWIDTH") == 1 && spaced.string("NAME") == "a" && spaced.text("URI") == "x")

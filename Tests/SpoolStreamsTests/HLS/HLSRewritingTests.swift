@@ -14,7 +14,7 @@ import Testing
         return String(decoding: bytes, as: UTF8.self)
     }
 
-    @Test("E212: only content steering is removed on request")
+    @Test("E212: on request, content steering is removed from a playlist, and nothing else is removed")
     func steering() throws {
         let steering = "#EXT-X-CONTENT-STEERING:SERVER-URI=\"/steer?a\",PATHWAY-ID=\"a\"\r\n"
         let variant = "#EXT-X-STREAM-INF:BANDWIDTH=1,PATHWAY-ID=\"a\"\nv.m3u8\n"
@@ -42,7 +42,7 @@ import Testing
         #expect(try rewrite(text).contains("X-ASSET-LIST=\"/~TOKEN/https/origin.example/ads/list.json\""))
     }
 
-    @Test("E332: references are rewritten in each tag that contains them, and nothing else is changed")
+    @Test("E332: references in each known tag are rewritten, and nothing else in a playlist is changed")
     func references() throws {
         let text = """
             \u{FEFF}#EXTM3U\r
@@ -118,7 +118,7 @@ import Testing
                 == expected.replacing("\"fmp4", with: "\"/~TOKEN/https/origin.example/v/fmp4"))
     }
 
-    @Test("E330: the rewriting of a playlist ends when its task is cancelled")
+    @Test("E330: rewriting a playlist ends with an error when its task is cancelled")
     func cancelled() async throws {
         let document = try HLSDocument(
             parsing: Array("#EXTM3U\n#EXTINF:1,\na.ts\n".utf8), at: OriginURL("http://h/a.m3u8"))
@@ -181,7 +181,7 @@ import Testing
     }
 
     @Test(
-        "E143: a variable with a long value only in the client's URL is compared without building the complete text",
+        "E143: text with a long variable value from the client's URL is compared without being assembled",
         .timeLimit(.minutes(10)))
     func longClientValue() throws {
         let references = String(repeating: "{$v}", count: 40_000)
