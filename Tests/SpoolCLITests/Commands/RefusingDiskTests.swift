@@ -19,7 +19,7 @@ struct RefusingDiskTests {
 
     @Test(
         "E59: if there is little space for a new cache, get delivers all bytes and writes one warning",
-        .enabled(if: canMount, "mounting a small file system needs root, or a user namespace that may"))
+        .enabled(if: canMount, "mounting a small file system requires root, or a user namespace that allows it"))
     func littleSpace() async throws {
         try await withOrigin(["/a": OriginResource(.pattern(Self.song))]) { origin, spool in
             try FileManager.default.createDirectory(at: spool.file("disk"), withIntermediateDirectories: false)

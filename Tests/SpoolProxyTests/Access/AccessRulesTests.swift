@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test(
-        "E228: without a token, requests from other web pages are rejected unless their origin is allowed",
+        "E228: a server without a token rejects requests from web pages unless their origin is allowed",
         arguments: [
             ("", true), ("Sec-Fetch-Site: none\r\n", true), ("Sec-Fetch-Site: same-origin\r\n", true),
             ("Origin: https://other.example\r\n", true),

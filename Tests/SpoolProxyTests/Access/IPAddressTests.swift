@@ -7,7 +7,7 @@ import Testing
 /// The distinction between public and special IP addresses, and patterns for hosts.
 @Suite struct IPAddressTests {
     @Test(
-        "E333: special addresses are not public",
+        "E333: loopback, private and other special-purpose addresses are not treated as public",
         arguments: [
             "127.0.0.1", "10.1.2.3", "172.31.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
             "224.0.0.1",

@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "E206: if the fields do not identify a client, the trusted proxy counts as the client",
+        "E206: if the forwarding fields do not identify a client, the trusted proxy counts as the client",
         arguments: [[], [""], ["10.0.0.3, 10.0.0.2"], ["10.0.0.3", ",", "192.0.2.7"]])
     func unnamed(others: [String]) throws {
         let found = try client([], others)
@@ -63,7 +63,7 @@ import Testing
         #expect(!found.isLimited && !found.isLoopback)
     }
 
-    @Test("E206: trusted proxies are addresses or blocks, and IPv4 within IPv6 counts as IPv4")
+    @Test("E206: trusted proxies are given as addresses or blocks, and an IPv4-mapped IPv6 address counts as IPv4")
     func blocks() throws {
         func isTrusted(_ block: String, _ address: String) throws -> Bool {
             let client = TrustedProxies([block]).client(at: try SocketAddress(ipAddress: address, port: 1))

@@ -60,7 +60,7 @@ import Testing
 
     // MARK: - Reading
 
-    @Test("D51: the list of resources contains one entry for each file, and one for each stream with its files")
+    @Test("D51: the list of resources contains one entry for each single file, and one entry for each stream")
     func resources() async throws {
         let resources = ["/a.mp4": try Self.film(), "/b.m3u8": Self.playlist("s.ts"), "/s.ts": try Self.film()]
         try await Self.run(resources) { server, cache, origin in
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test("D89: the details of a file contain its duration as soon as the headers in its container are stored")
+    @Test("D89: the details of a file contain its duration as soon as the header of its container is stored")
     func duration() async throws {
         func number(_ value: UInt32, _ count: Int) -> [UInt8] { (0..<count).map { UInt8(value >> (8 * $0) & 255) } }
         // The file contains ten seconds of audio at 8,000 bytes per second.
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test("D55: the history contains the increments for each 10-second interval")
+    @Test("D55: the history contains the increase of each counter in each 10-second interval")
     func history() async throws {
         let clock = ManualClock()
         try await Self.run(["/a.mp4": try Self.film()], clock: clock) { server, cache, origin in
@@ -235,7 +235,7 @@ import Testing
 
     // MARK: - Changes
 
-    @Test("D56: the page pins, unpins, checks and removes resources, and reports the result of each")
+    @Test("D56: the page pins, unpins, verifies and removes resources, and reports a result for each resource")
     func changes() async throws {
         let token = OperatorToken.random()
         try await Self.run(["/a.mp4": try Self.film()], token: token) { server, cache, origin in
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    @Test("D57: a purge removes the media below a URL or with a tag, and nothing from other hosts")
+    @Test("D57: a purge removes the media below a URL or with a tag, and does not remove media from other hosts")
     func purge() async throws {
         let token = OperatorToken.random()
         let resources = [
@@ -293,7 +293,7 @@ import Testing
         }
     }
 
-    @Test("D58: a preload fetches a file or a whole stream, and pins it before it is complete")
+    @Test("D58: a preload fetches a file or a whole stream, and can also pin it")
     func preload() async throws {
         let token = OperatorToken.random()
         let resources = ["/a.mp4": try Self.film(), "/b.m3u8": Self.playlist("s.ts"), "/s.ts": try Self.film()]
@@ -396,7 +396,7 @@ import Testing
         }
     }
 
-    @Test("D59: the page can change the capacity, but no other setting")
+    @Test("D59: the page can change an editable setting, such as the capacity, but no other setting")
     func settings() async throws {
         let token = OperatorToken.random()
         try await Self.run([:], token: token) { server, cache, _ in
@@ -431,7 +431,7 @@ import Testing
 
     // MARK: - Files
 
-    @Test("D60: the page's files are served with their types, and include each file in Resources")
+    @Test("D60: each file in Resources is served with its content type")
     func files() async throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../Sources/SpoolDashboard/Resources")

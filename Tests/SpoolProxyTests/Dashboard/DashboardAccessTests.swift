@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test("D69: the live page and programs may use the API, even with the server's own token in the path")
+    @Test("D69: the live page and programs may use the API, whether or not the server requires its own token")
     func livePage() async throws {
         let token = OperatorToken.random()
         for own in ["", "/~secret"] {
@@ -238,7 +238,7 @@ import Testing
         }
     }
 
-    @Test("D82: the server does not request its own pages, even from another of its addresses")
+    @Test("D82: the server does not request its own pages, even at another of its addresses")
     func ownPages() async throws {
         var configuration = DashboardAPITests.configuration(nil)
         configuration.admin = ("127.0.0.1", 0)

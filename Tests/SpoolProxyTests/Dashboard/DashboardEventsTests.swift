@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test("D61: a stream starts with a hello event, and then reports totals, changes and the log")
+    @Test("D61: an event stream starts with a hello event, and then reports totals, changes and the log")
     func updates() async throws {
         try await Self.run { server, cache, origin in
             try await EventPage.open(server) { page in
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test("D63: a stream resumes after Last-Event-ID, and reports if entries are missing")
+    @Test("D63: an event stream resumes after the entry in Last-Event-ID, and reports whether entries are missing")
     func resumption() async throws {
         try await Self.run { server, cache, origin in
             _ = try await server.get("/http/127.0.0.1:\(origin.port)/a.mp4")

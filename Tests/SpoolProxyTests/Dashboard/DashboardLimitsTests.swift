@@ -17,7 +17,8 @@ import Testing
         }
     }
 
-    @Test("D66: a 65th stream ends the oldest stream of the client with the most streams, and sends it a retry delay")
+    @Test(
+        "D66: when a 65th stream opens, the oldest stream of the client with the most streams ends with a retry delay")
     func limit() async throws {
         try await Self.run(ManualClock()) { server, _ in
             let feed = server.feed
@@ -45,7 +46,7 @@ import Testing
         }
     }
 
-    @Test("D92: a page that does not read its stream is disconnected, and its messages are discarded")
+    @Test("D92: a page that does not read its stream is disconnected, and unsent messages are discarded")
     func silentPage() async throws {
         let clock = ManualClock()
         try await Self.run(clock) { server, cache in
@@ -89,7 +90,8 @@ import Testing
         #expect(disconnections.count.withLock { $0 } == 2)
     }
 
-    @Test("D93: an update lists at most 100 requests and readers, active ones first, and the total count of each")
+    @Test(
+        "D93: an update lists at most 100 transfers and 100 readers, active ones first, and contains the total counts")
     func entries() async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream())
         var changes = DashboardChanges(cache, lastEntry: 0)

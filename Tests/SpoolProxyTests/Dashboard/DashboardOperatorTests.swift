@@ -18,7 +18,7 @@ import Testing
         return film
     }
 
-    @Test("D91: a download can be resumed with a range, and reports the length for HEAD")
+    @Test("D91: a stored file can be downloaded in ranges, and the response to HEAD contains its length")
     func ranges() async throws {
         let length: Int64 = 3_000_000
         try await OriginServer.run(["/a.mp4": Self.film(length)]) { origin in
@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "D95: after a resource is removed, its responses finish, except those that need missing bytes",
+        "D95: after a resource is removed, responses in progress finish unless they need missing bytes",
         arguments: [true, false])
     func removedDuringResponse(isComplete: Bool) async throws {
         let token = OperatorToken.random()
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test("D96: allowed hosts apply immediately to requests and redirects, unless the command line has set them")
+    @Test("D96: a change to the allowed hosts applies to the next request, unless the command line has set the hosts")
     func allowedHosts() async throws {
         let token = OperatorToken.random()
         try await OriginServer.run(["/a.mp4": Self.film(1000)]) { origin in
@@ -138,7 +138,8 @@ import Testing
         }
     }
 
-    @Test("D97: a change to a setting that the command line sets, or that needs a restart, gets 409 with the option")
+    @Test(
+        "D97: changing a setting that the command line sets, or that needs a restart, fails with 409 and the option")
     func fixedSettings() async throws {
         let token = OperatorToken.random()
         var configuration = ProxyConfiguration()

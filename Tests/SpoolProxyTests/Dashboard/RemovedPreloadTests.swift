@@ -36,7 +36,7 @@ import Testing
         return playlist
     }
 
-    @Test("D99: a removal cancels the preload that would store the resource again, and the log shows it")
+    @Test("D99: a removal cancels the preload that would store the resource again, and the log shows the cancellation")
     func variant() async throws { for removal in Removal.allCases { try await Self.run(removal) } }
 
     private static func run(_ removal: Removal) async throws {

@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(
-        "E207: a header is complete at its last byte, for any division into pieces; later bytes are not removed",
+        "E207: a PROXY protocol header is complete at its last byte, in any pieces, and later bytes are not consumed",
         arguments: valid.indices)
     func pieces(index: Int) throws {
         let (bytes, client) = Self.valid[index]
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(
-        "E207: malformed headers are rejected",
+        "E207: malformed PROXY protocol headers in text form are rejected",
         arguments: [
             "GET / HTTP/1.1\r\n", "proxy TCP4 ", "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443\n", "PROXY \r\n",
             "PROXY TCP4 192.0.2.1 198.51.100.1 56324\r\n", "PROXY TCP4 192.0.2.1 198.51.100.1 56324 443 1\r\n",
@@ -90,7 +90,7 @@ import Testing
         ])
     func malformed(text: String) { #expect(Self.parse(text.utf8) == .malformed) }
 
-    @Test("E207: binary headers with an unknown version, command or family, or with a wrong length, are rejected")
+    @Test("E207: binary PROXY protocol headers with an unknown command or family, or with a wrong length, are rejected")
     func malformedBinary() {
         for command in UInt8.min ... .max where command != 0x20 && command != 0x21 {
             #expect(Self.parse(Self.signature + [command]) == .malformed)
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(
-        "E207: a mutated header is parsed the same in pieces as at once, and a client address is always from its bytes")
+        "E207: a mutated header is parsed identically in pieces and at once, and any client address is from its bytes")
     func changed() {
         var random = SplitMix(7)
         for _ in 0..<3000 {

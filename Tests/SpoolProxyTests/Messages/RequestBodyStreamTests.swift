@@ -27,7 +27,8 @@ import Testing
         }
     }
 
-    @Test("E461: pieces of one byte are joined, and do not retain the buffer in which they were received")
+    @Test(
+        "E461: single-byte pieces of a request body are joined, and do not retain the buffer that received them")
     func tinyPieces() async throws {
         let received = ByteBuffer(repeating: 7, count: 64 << 10)
         let stream = RequestBodyStream {}

@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(
-        "E211: a first byte that can't start a method is rejected immediately",
+        "E211: a request is rejected immediately if its first byte can't start a method",
         arguments: [
             "\u{16}", "\u{16}\u{3}\u{1}", "\n", "\r\r", "\rG", "\u{0}", " GET", "\r\n\u{16}", "\r\n\r\n\u{0}", "é", "{",
         ])

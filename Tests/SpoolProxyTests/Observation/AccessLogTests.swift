@@ -6,7 +6,7 @@ import Testing
 
 /// The access log of the server.
 @Suite(.timeLimit(.minutes(10))) struct AccessLogTests {
-    @Test("E189: while the disk is blocked, the number of lines that wait in memory is limited")
+    @Test("E189: while the disk is blocked, the number of access log lines that wait in memory is limited")
     func blockedDisk() throws {
         let scratch = try ScratchDirectory()
         let url = URL(fileURLWithPath: scratch.file("log"))

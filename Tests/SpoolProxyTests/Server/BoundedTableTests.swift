@@ -60,7 +60,8 @@ import Testing
         #expect(knowledge.kind(ofVersion: "b") == .some(nil))
     }
 
-    @Test("The last playlist's keys are recognized in any percent-encoding, after any number of other keys")
+    @Test(
+        "Key URLs from the last playlist are recognized in any percent-encoding, however many other keys precede them")
     func keys() throws {
         let knowledge = StreamKnowledge(keyLimit: 2000)
         let other = try OriginURL("https://keys.example/other")

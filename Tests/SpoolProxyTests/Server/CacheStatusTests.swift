@@ -8,7 +8,8 @@ import Testing
 
 /// The `Cache-Status` field (RFC 9211) if other caches are between the server and the origin.
 @Suite(.timeLimit(.minutes(10))) struct CacheStatusTests {
-    @Test("E188: the server appends its entry to those from the caches between it and the origin")
+    @Test(
+        "E188: the server appends its Cache-Status entry to the entries from caches between the server and the origin")
     func chain() async throws {
         var resource = OriginResource.pattern(1000)
         resource.headerFields[.cacheControl] = "max-age=1000"

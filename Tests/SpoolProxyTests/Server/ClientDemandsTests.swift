@@ -96,7 +96,7 @@ import Testing
         await cache.close()
     }
 
-    @Test("E217: the stored response is used after safe methods, but not after unsafe ones")
+    @Test("E217: a stored response is used after a request with a safe method, but not after one with an unsafe method")
     func methods() async throws {
         for (method, isSafe) in [
             ("PROPFIND", true), ("REPORT", true), ("SEARCH", true), ("QUERY", true), ("OPTIONS", true), ("POST", false),

@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(
-        "E321: a cookie in a response that confirms the stored one is sent only to the client that caused the request",
+        "E321: a cookie from a revalidation is sent only to the client whose request caused the revalidation",
         arguments: [200, 304])
     func cookieOfConfirmation(status: Int) async throws {
         let upstream = ClosureUpstream { _, number in
@@ -137,7 +137,9 @@ import Testing
         }
     }
 
-    @Test("E450: the cookies of a 304 are sent with its directives", arguments: ["no-store", "private", "no-cache"])
+    @Test(
+        "E450: cookies from a 304 are sent to the client together with the directives of the 304",
+        arguments: ["no-store", "private", "no-cache"])
     func cookiesOfConfirmation(directive: String) async throws {
         let name = try #require(HTTPField.Name("CDN-Cache-Control"))
         let upstream = ClosureUpstream { _, number in
@@ -153,7 +155,8 @@ import Testing
         }
     }
 
-    @Test("E466: a client that joins the readers of a version receives the cookies of the 304 that confirms it")
+    @Test(
+        "E466: a client that joins the readers of a version receives the cookies of the 304 that confirms the version")
     func cookiesOfReaders() async throws {
         let upstream = ClosureUpstream { request, number in
             request.headerFields[.ifNoneMatch] == nil
@@ -188,7 +191,7 @@ import Testing
     }
 
     @Test(
-        "E463: after a 304, the stored response is used only for the page that it names",
+        "E463: after a 304, the stored response is used only for pages of the origin that the response allows",
         arguments: [["a", "a", "b"], [nil, "a", "b"]] as [[String?]])
     func readersAfterConfirmation(pages: [String?]) async throws {
         let isCopied = pages[0] == nil
@@ -214,7 +217,7 @@ import Testing
         }
     }
 
-    @Test("E464: a response that names a fixed origin is stored once for all clients without that origin")
+    @Test("E464: a response that always allows the same fixed origin is stored once for all clients")
     func fixedOrigin() async throws {
         let upstream = ClosureUpstream { _, _ in
             Reply(fields: [
@@ -231,7 +234,7 @@ import Testing
     }
 
     @Test(
-        "E465: an error in response to one client's HEAD request does not end freshness",
+        "E465: an error in response to one client's HEAD request does not end the freshness of the stored response",
         arguments: [401, 403, 404, 429])
     func headWithError(status: Int) async throws {
         let upstream = ClosureUpstream { request, _ in
@@ -247,7 +250,9 @@ import Testing
         }
     }
 
-    @Test("E323: after an error, HEAD and GET requests receive the stale response", arguments: ["GET", "HEAD"])
+    @Test(
+        "E323: if the origin can't be reached, HEAD and GET requests receive the stale response",
+        arguments: ["GET", "HEAD"])
     func staleHead(method: String) async throws {
         let upstream = ClosureUpstream { _, number in
             guard number == 1 else { throw UpstreamError(.unreachable, "no route") }

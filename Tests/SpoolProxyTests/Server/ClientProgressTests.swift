@@ -74,7 +74,7 @@ import Testing
     }
 
     @Test(
-        "E131: a client on another machine that reads slowly stays connected; one that does not read is disconnected"
+        "E131: a client on another machine that reads slowly stays connected, but is disconnected if it stops reading"
     )
     func slowReader() async throws {
         let film = OriginResource(.pattern(PatternBytes(length: 16_000_000)))
@@ -153,7 +153,7 @@ import Testing
     }
 
     @Test(
-        "E132: a client on another machine that sends its body slowly stays connected; one that stops is disconnected",
+        "E132: a client on another machine may send a request body slowly, but is disconnected if it stops sending",
         arguments: [true, false])
     func slowUpload(isComplete: Bool) async throws {
         let (stream, pieces) = AsyncStream.makeStream(of: Int.self)

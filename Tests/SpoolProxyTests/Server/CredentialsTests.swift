@@ -69,7 +69,7 @@ import Testing
     }
 
     @Test(
-        "Bearer tokens are sent to each origin, Basic credentials to one that was requested before a playlist")
+        "Bearer tokens are sent to any origin, Basic credentials only to origins requested before playlists named them")
     func others() async throws {
         let bearer = try await Self.run { (server, playlist, segment) async throws in
             for target in [playlist, segment] {
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(
-        "E226: credentials are not sent to an origin that a manifest referenced, however many were referenced later",
+        "E226: credentials are not sent to an origin that a manifest referenced, however many other origins follow",
         arguments: [100, 5000, 100_000])
     func manyOrigins(count: Int) throws {
         let knowledge = StreamKnowledge()

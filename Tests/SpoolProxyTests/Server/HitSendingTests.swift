@@ -85,7 +85,7 @@ import Testing
     // MARK: - The choice of the method
 
     @Test(
-        "E183: a hit up to the size limit is read into the buffer with its headers; a larger one is sent from its file")
+        "E183: a hit up to the size limit is read into the buffer with its headers; a larger hit is sent from its file")
     func limit() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.recentMedia()
@@ -107,7 +107,7 @@ import Testing
     }
 
     @Test(
-        "E184: a hit that is partly in memory is sent from its file; one that is not in memory is sent by a reader")
+        "E184: a hit that is partly in memory is sent from its file; a hit that is not in memory is sent by a reader")
     func fallback() async throws {
         try await Self.run { stage, _, _ in
             let hot = try await stage.recentMedia()
@@ -262,7 +262,7 @@ import Testing
         try await listener.close()
     }
 
-    @Test("E185: a slow client receives the exact bytes, and after a client disconnects midway, its memory is released")
+    @Test("E185: a slow client receives the exact bytes, and the memory for a client is released after it disconnects")
     func slowClient() async throws {
         try await Self.run { _, server, target in
             let loop = MultiThreadedEventLoopGroup.singleton.next()

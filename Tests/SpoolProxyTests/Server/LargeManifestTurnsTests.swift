@@ -9,7 +9,7 @@ import Testing
         let state = Mutex((now: 0, most: 0, all: 0))
     }
 
-    @Test("E455: at most two large manifests are rewritten at a time; a client that leaves early causes no work")
+    @Test("E455: at most two large manifests are rewritten at a time, and none for a client that has disconnected")
     func turns() async throws {
         let turns = LargeManifestTurns()
         let gates = (0..<10).map { _ in AsyncStream.makeStream(of: Void.self) }

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("E213: only a whole response contains the origin's content digests, and a rewritten playlist contains none")
+    @Test("E213: only whole responses contain the origin's content digests, and rewritten playlists contain no digests")
     func digests() async throws {
         var list = Self.playlist(1, control: "max-age=100")
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))

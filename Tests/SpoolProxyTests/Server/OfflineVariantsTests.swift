@@ -115,7 +115,7 @@ import Testing
     }
 
     @Test(
-        "E127: an MPD with millions of segments is listed in time while its origin is offline"
+        "E127: an MPD with millions of segments is served in time while its origin is unreachable"
     )
     func hostileMPD() async throws {
         let representations = (0..<200).map { "<Representation id='\($0)'/>" }.joined()

@@ -253,7 +253,7 @@ import Testing
         }
     }
 
-    @Test("E410: a compressed response that was not requested is passed on without being cached")
+    @Test("E410: a response whose Content-Encoding was not requested is passed on without being cached")
     func passedOn() async throws {
         let upstream = ScriptedUpstream([:])
         upstream.script("/a") { _, _ in

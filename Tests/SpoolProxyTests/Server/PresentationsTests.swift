@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test("E460: an MPD from another origin does not prevent the grouping of a stream's segments")
+    @Test("E460: an MPD from another origin does not prevent the grouping of segments under their own MPD")
     func foreignTemplates() throws {
         func record(_ media: [String], at address: String, in members: StreamMembers) throws -> CacheKey {
             let representations = media.map { "<Representation><SegmentTemplate media=\"\($0)\"/></Representation>" }

@@ -63,7 +63,8 @@ import Testing
         }
     }
 
-    @Test("E212: in forward mode, only the server's configuration lets pages read responses, and they send no Referer")
+    @Test(
+        "E212: in forward mode, only the configuration lets pages read responses, and Referrer-Policy is `no-referrer`")
     func fieldsOfOrigins() async throws {
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
         media.headerFields[.cacheControl] = "max-age=1000"
@@ -93,7 +94,7 @@ import Testing
         }
     }
 
-    @Test("E214: a preflight needs no token and does not reach the origin, in forward and reverse mode")
+    @Test("E214: a preflight does not require the token, and is not sent to the origin, in forward and reverse mode")
     func preflights() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             for isReverse in [false, true] {
@@ -124,7 +125,7 @@ import Testing
     }
 
     @Test(
-        "E192: a media response in forward mode has no field that sends browsers elsewhere or lets pages read timings"
+        "E192: in forward mode, fields that redirect browsers or expose timings to pages are removed from responses"
     )
     func fieldsForPages() async throws {
         var media = OriginResource(.pattern(PatternBytes(length: 1000)))
@@ -149,7 +150,7 @@ import Testing
         }
     }
 
-    @Test("E229: a response with long header fields retains those that protect pages, or is not stored")
+    @Test("E229: a response with long header fields retains the fields that protect pages, or is not stored")
     func longFields() async throws {
         let protective = ["Content-Security-Policy", "X-Frame-Options", "Strict-Transport-Security"]
         for (policy, link, isStored) in [(10, 20_000, true), (20_000, 10, false)] {
@@ -177,7 +178,7 @@ import Testing
     }
 
     @Test(
-        "E228: a page from another origin can't use a server on this machine, even on a connection with other requests"
+        "E228: a page from another origin can't use a forward proxy on this machine, even on a connection in use"
     )
     func otherPages() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in

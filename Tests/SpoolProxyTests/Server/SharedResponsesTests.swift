@@ -55,7 +55,7 @@ import Testing
     }
 
     @Test(
-        "E448: a server with its own origin passes on an error after one request",
+        "E448: a server for a single origin passes on the origin's error after one request",
         arguments: [400, 403, 404, 405, 500, 501])
     func error(status: Int) async throws {
         var resource = OriginResource(.pattern(PatternBytes(length: 1000)))
@@ -68,7 +68,8 @@ import Testing
         }
     }
 
-    @Test("E446: if a playlist that a client may use is replaced, the client does not receive the new one")
+    @Test(
+        "E446: if a playlist is replaced after a client has opened it, the client does not receive the new playlist")
     func replacedPlaylist() async throws {
         let upstream = ScriptedUpstream(["/a.m3u8": Self.playlist(1)])
         try await ProxyServer.run(upstream: upstream) { _, cache in
@@ -82,7 +83,7 @@ import Testing
         }
     }
 
-    @Test("E458: if a client's playlist was replaced twice, the next response can't be replaced")
+    @Test("E458: a client that opens a playlist as a separate response receives it even if the playlist is replaced")
     func playlistReplacedAgain() async throws {
         let upstream = ScriptedUpstream(["/a.m3u8": Self.playlist(1)])
         try await ProxyServer.run(upstream: upstream) { _, cache in

@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "E241: the server sends a cookie set by a manifest, or by a redirect to it, with requests for the segments",
+        "E241: the server sends a cookie from a manifest, or from a redirect to the manifest, with segment requests",
         arguments: [false, true])
     func segments(isRedirected: Bool) async throws {
         try await OriginServer.run(Self.resources(isRedirected: isRedirected)) { origin in
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test("E241: a request that does not belong to the stream is sent without its cookies")
+    @Test("E241: a request that does not belong to the stream is sent without the stream's cookies")
     func otherRequests() async throws {
         try await OriginServer.run(Self.resources(isRedirected: false)) { origin in
             try await ProxyServer.run { server, _ in
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test("E241: with --origin, only requests from the client that received a cookie contain the cookie")
+    @Test("E241: with --origin, a cookie is sent to the origin only if the client's request contains the cookie")
     func reverse() async throws {
         try await OriginServer.run(Self.resources(isRedirected: false)) { origin in
             var configuration = ProxyConfiguration()
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("E241: a download sends the cookies of the playlist", arguments: [false, true])
+    @Test("E241: a download sends the playlist's cookies with requests for segments", arguments: [false, true])
     func download(isRedirected: Bool) async throws {
         try await OriginServer.run(Self.resources(isRedirected: isRedirected)) { origin in
             try await ProxyServer.run(freshness: .immutable) { _, cache in
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test("E241: a response to a request with cookies is not stored if it varies by them")
+    @Test("E241: a response that varies by Cookie is not stored if the server added cookies to the request")
     func variants() async throws {
         var resources = Self.resources(isRedirected: false)
         resources["/far.ts"]?.headerFields[.vary] = "Cookie"

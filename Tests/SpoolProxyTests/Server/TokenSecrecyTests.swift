@@ -9,7 +9,7 @@ import Testing
 
 /// The server's token in paths, logs and redirects.
 @Suite(.timeLimit(.minutes(5))) struct TokenSecrecyTests {
-    @Test("E215: the token is accepted after an encoded tilde, and the log does not contain any spelling of it")
+    @Test("E215: the token is accepted after an encoded tilde, and the log does not contain any spelling of the token")
     func encodedTilde() async throws {
         let scratch = try ScratchDirectory()
         let log = URL(fileURLWithPath: scratch.file("log"))

@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test("E208: IPv6 clients of one /64 network that a trusted proxy identifies share a limit")
+    @Test("E208: IPv6 clients in one /64 network that a trusted proxy identifies share a request limit")
     func networks() async throws {
         _ = try await Self.run(limit: 1) { server, origin in
             let text = Self.request("/1", "Forwarded: for=\"[2001:db8::1]\"\r\n")
@@ -192,7 +192,7 @@ import Testing
         #expect(clients.suffix(5) == ["192.0.2.2", "127.0.0.1", "192.0.2.3", "127.0.0.1", "192.0.2.9"])
     }
 
-    @Test("E207: a trusted proxy without a PROXY protocol header, or another address with one, is disconnected")
+    @Test("E207: a trusted proxy must send a PROXY protocol header, and clients at other addresses must not")
     func malformedProxyProtocol() async throws {
         _ = try await Self.run(usesProxyProtocol: true) { (server, _) async throws in
             for text in [Self.health(), "PROXY TCP4 1 2 3 4\r\n" + Self.health(), "\r\n\r\n\0x"] {
