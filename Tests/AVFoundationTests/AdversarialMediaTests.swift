@@ -3,7 +3,7 @@ import Foundation
 import Glibc
 import Testing
 
-@Suite("Playlists served as media", .timeLimit(.minutes(10)), .serialized)
+@Suite("Playlists instead of media", .timeLimit(.minutes(10)), .serialized)
 @MainActor
 struct AdversarialMediaTests {
     /// The formats of playlists that libmpv or libavformat can read. Each playlist contains the path of a file and a
@@ -35,7 +35,8 @@ struct AdversarialMediaTests {
     }
 
     @Test(
-        "E75: a playlist served as media is rejected, and the files and URLs in it are not opened", arguments: kinds,
+        "E75: a playlist that is served or stored as media is rejected, and its files and URLs are not opened",
+        arguments: kinds,
         [false, true])
     func refused(kind: String, asFile: Bool) async throws {
         let canary = try Canary()

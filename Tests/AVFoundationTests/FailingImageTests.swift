@@ -158,7 +158,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("Cancelling one image does not delay other images")
+    @Test("Cancelling the request for one image does not delay other images")
     func othersGoOn() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let length = Int64(try TimeMedia.mp4.bytes.count)
@@ -173,7 +173,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await other.value) == 10)
     }
 
-    @Test("Cancelling all images calls each handler once and ends all sequences; later requests return images")
+    @Test("Cancelling all images reports each image as cancelled and ends all sequences; later requests return images")
     func cancelAll() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         delegate.holdBack(0..<Int64.max)
@@ -218,7 +218,7 @@ struct FailingImageTests {
         await generator.waitUntilIdle()
     }
 
-    @Test("If a generator is released, a pending image is still generated, and the asset is retained until it is")
+    @Test("If a generator is released, its asset is retained until the pending image has been generated")
     func generatorGoes() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         let image = await withCheckedContinuation { continuation in
@@ -230,7 +230,7 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try #require(image)) == 70)
     }
 
-    @Test("Images are correct even with the hostile request pattern")
+    @Test("With the hostile request pattern, images show the requested frames")
     func hostile() async throws {
         for seed in 0..<4 {
             let bytes = try TimeMedia.mp4.bytes

@@ -58,7 +58,7 @@ struct HostilePatternTests {
     }
 
     @Test(
-        "If a request finishes with too few bytes, the item fails, or the missing bytes are requested again",
+        "If a request finishes with too few bytes, the item fails or the missing bytes are requested, as configured",
         arguments: Pattern.allCases, [false, true])
     func shortFinish(pattern: Pattern, asksAgain: Bool) async throws {
         let delegate = try SynchronousDelegate(.mp3, stopsAt: 200_000)

@@ -7,7 +7,7 @@ import Testing
 struct ImageSearchTests {
     private let picture = Picture(width: 1, height: 1, bytesPerRow: 4, data: Data(count: 4))
 
-    @Test("Whatever its seeks find, the search ends after a few seeks and never returns a missing frame")
+    @Test("Whatever the seeks find, the search for a frame ends after a few seeks, and never returns a missing frame")
     func ends() throws {
         var random = SystemRandomNumberGenerator()
         let values = [-1, 0, 0.04, 5, 11.9, 12, 13, 1e300, .nan, .infinity, -.infinity]

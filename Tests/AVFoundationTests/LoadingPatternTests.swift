@@ -171,7 +171,7 @@ struct LoadingPatternTests {
         #expect(pattern.interrupt() == (false, []))
     }
 
-    @Test("D47: the next item in a queue loads its start with a short request, and continues from there")
+    @Test("D47: the start of a queue's next item is loaded with a short request, and loading continues from there")
     func prebuffer() {
         var pattern = LoadingPattern(policy: Self.policy)
         #expect(pattern.prebuffer() == [.requestInformation(token: 1)])

@@ -71,7 +71,7 @@ struct LoadingRequestContractTests {
         #expect(finish(&contract) == .init(isFirst: true))
     }
 
-    @Test("Delivering bytes before the information is a violation")
+    @Test("Delivering bytes before the content information is a violation")
     func dataFirst() {
         var contract = opened()
         #expect(

@@ -98,7 +98,7 @@ struct PlaybackTests {
             })
     }
 
-    @Test("A seek to the end while paused finishes, and playing then ends the item")
+    @Test("A seek to the end of a paused item finishes, and the item ends when it is played")
     func endWhilePaused() async throws {
         let playing = Playing(try MemoryDelegate(.mp4))
         await playing.load()
@@ -189,7 +189,8 @@ struct PlaybackTests {
     }
 
     @Test(
-        "A22: without range support, media with or without a length plays from one request", arguments: [true, false])
+        "A22: without range support, media with or without a length plays from a single request",
+        arguments: [true, false])
     func sequential(knowsLength: Bool) async throws {
         let delegate = MemoryDelegate(
             try TestMedia.mp3.bytes, contentType: "public.mp3", seekable: false, knowsLength: knowsLength)

@@ -87,7 +87,7 @@ struct PlayerPartsTests {
         #expect(unsafeBitCast(symbol, to: (@convention(c) () -> Int32).self)() == -8)
     }
 
-    @Test("An environment variable selects the headless mode")
+    @Test("AVPLAYER_HEADLESS selects the headless mode and its speed")
     func environment() {
         #expect(AVPlayer.HeadlessMode.fromEnvironment([:]) == nil)
         #expect(AVPlayer.HeadlessMode.fromEnvironment(["AVPLAYER_HEADLESS": ""]) == nil)

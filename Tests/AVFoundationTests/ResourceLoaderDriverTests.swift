@@ -51,7 +51,7 @@ struct ResourceLoaderDriverTests {
         request.contentInformationRequest?.isByteRangeAccessSupported = true
     }
 
-    @Test("D42-44: information and bytes are received, and the log records both requests")
+    @Test("D42-44: content information and bytes are received, and the log records both requests")
     func ordinary() async throws {
         let delegate = ScriptedDelegate { request in
             request.contentInformationRequest?.contentType = "public.mp3"

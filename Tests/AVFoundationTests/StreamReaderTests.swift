@@ -21,7 +21,8 @@ struct StreamReaderTests {
         #expect(asset.requestLog.isEmpty)
     }
 
-    @Test("After an item's next playback has opened the stream, its previous playback can no longer read it")
+    @Test(
+        "Once an item's next playback has opened the stream, the previous playback can no longer read from the stream")
     func previous() throws {
         let bytes = try TestMedia.mp3.bytes
         let delegate = MemoryDelegate(bytes, contentType: "public.mp3")

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@Suite("Code and links in the documentation")
+@Suite("Code in the documentation")
 struct DocumentTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .deletingLastPathComponent()
@@ -36,7 +36,7 @@ struct DocumentTests {
         return String(program.dropFirst(start.count).dropLast(end.count))
     }
 
-    @Test("All Swift code in the documents is part of a compiled source file")
+    @Test("All Swift code in the documentation is part of a compiled source file")
     func compiles() throws {
         let sources = try Self.files("Examples", ".swift") + ["Tests/SpoolSourcesTests/Recipes.swift"]
         let programs = try sources.map { Self.withoutIndentation(try Self.text($0)) }

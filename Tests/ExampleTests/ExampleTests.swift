@@ -42,7 +42,7 @@ struct ExampleTests {
         await cache.close()
     }
 
-    @Test("A token is requested once, and again after it expires or is rejected")
+    @Test("A token is requested when it is first needed, and again after it expires or is rejected")
     func token() async throws {
         let origin = ScriptedUpstream(["/song.mp3": OriginResource(.pattern(Self.song))])
         let valid = Mutex("Bearer 1")

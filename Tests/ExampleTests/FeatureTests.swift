@@ -43,7 +43,7 @@ struct FeatureTests {
         #expect(rows.allSatisfy { $0.count == 4 && !$0[1].isEmpty && !$0[2].isEmpty && $0[3].contains("](") })
     }
 
-    @Test("Links in the documents refer to existing files and headings")
+    @Test("Links in the documentation refer to existing files and headings")
     func links() throws {
         let folder = Self.root.appending(path: "docs")
         let names = try FileManager.default.subpathsOfDirectory(atPath: folder.path).filter { $0.hasSuffix(".md") }

@@ -29,7 +29,8 @@ struct LivePageTests {
     func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }
 
     @Test(
-        "D79: the live page shows stored media, saved bytes and causes of slow playback, and can store media offline")
+        "D79: the page shows stored media, saved bytes and causes of slow playback, and stores media for offline use"
+    )
     func paths() async throws { try await run("paths", "dialogs") }
 
     /// Runs some of the script's checks on a server with stored media.

@@ -56,7 +56,7 @@ struct LoadingRequestStateMachineTests {
                 information: information, data: Self.data(offset, length, toEnd: toEnd), deliversProbe: deliversProbe))
     }
 
-    @Test("The information is provided first, then the bytes up to the end, and then the request finishes")
+    @Test("The content information is provided first, then the bytes up to the end, and then the request finishes")
     func informationThenBytes() {
         var machine = machine(information: true, 0, 10, toEnd: true)
         #expect(machine.informationLoaded(length: 12) == [.fillInformation, .read(token: 1, from: 0, to: 12)])
@@ -91,7 +91,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [.failIncomplete])
     }
 
-    @Test("Without a length, the end of the bytes is the end of the resource")
+    @Test("If the length is unknown, the end of the received bytes is the end of the resource")
     func unknownLength() {
         var machine = machine(0, .max, toEnd: true)
         #expect(machine.informationLoaded(length: nil) == [.read(token: 1, from: 0, to: nil)])
@@ -99,7 +99,7 @@ struct LoadingRequestStateMachineTests {
         #expect(machine.readEnded(token: 1) == [.finish])
     }
 
-    @Test("A request that extends past the end is clipped, and one that starts at the end finishes without bytes")
+    @Test("A request that extends past the end is clipped, and a request that starts at the end finishes without bytes")
     func clipped() {
         var over = machine(90, 20)
         #expect(over.informationLoaded(length: 100) == [.read(token: 1, from: 90, to: 100)])

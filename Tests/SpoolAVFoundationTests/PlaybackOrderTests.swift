@@ -47,7 +47,8 @@ struct PlaybackOrderTests {
         #expect(PlaybackOrder().upcoming(3) == [] && PlaybackOrder().following == nil)
     }
 
-    @Test("If the current entry is removed, the next remaining entry becomes current, or the last one if none follows")
+    @Test(
+        "If the current entry is removed, the next remaining entry becomes current, or the last entry if none follows")
     func removal() {
         var order = order(5)
         order.jump(to: 3)

@@ -62,7 +62,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.handle(.rateChanged(.app), now(.playing, rate: 2)) == [] && machine.rate == 2)
     }
 
-    @Test("E77: playback resumes at the rate that was set during the stall")
+    @Test("E77: after a stall, playback resumes at the rate that was set during the stall")
     func newRate() {
         var machine = playing()
         _ = machine.handle(.rateChanged(.unknown), now(.paused, rate: 0, dry: true))
@@ -111,7 +111,7 @@ struct StallRecoveryStateMachineTests {
         #expect(machine.cancel() == [] && machine.state == .paused)
     }
 
-    @Test("For random inputs, playback never resumes after a pause", arguments: 0..<50)
+    @Test("After random inputs, playback that is paused does not resume automatically", arguments: 0..<50)
     func random(seed: UInt64) {
         var random = SplitMix(seed)
         var machine = playing()

@@ -45,7 +45,7 @@ struct StreamFormTests {
         }
     }
 
-    @Test("Z16: the keys of an encrypted stream are stored only if the app requests it or downloads the stream")
+    @Test("Z16: the keys of an encrypted stream are stored only if the app enables this or downloads the stream")
     func keys() async throws {
         let sample = try await HLSSample(.encrypted)
         let origin = try await OriginServer.start(try sample.resources())
@@ -203,7 +203,7 @@ struct StreamFormTests {
         await stage.close()
     }
 
-    @Test("N5: if the server is stopped during playback, the stream continues without it")
+    @Test("N5: if the server is stopped during playback, the stream continues without the server")
     func stoppedServer() async throws {
         let stage = try await StreamStage(in: folder, speed: 1)
         stage.player.play(stage.url)

@@ -22,7 +22,7 @@ struct UniformTypeTests {
         #expect(best(contentType) == identifier)
     }
 
-    @Test("For generic media types, the file name extension is used instead, in any letter case")
+    @Test("For a generic media type, the file name extension determines the type, in any letter case")
     func fromName() {
         for nothing in [nil, "application/octet-stream", "binary/octet-stream", "text/plain", ""] as [String?] {
             #expect(best(nothing, "MP3") == "public.mp3")
@@ -61,7 +61,7 @@ struct UniformTypeTests {
         #expect(told == expected)
     }
 
-    @Test("For bytes that are not media, no type is identified, regardless of their number")
+    @Test("No type is identified for bytes that are not media, regardless of their number")
     func noSignature() {
         for count in 0..<20 {
             #expect(UniformType.identifier(ofFileBeginning: Data(repeating: 0x20, count: count)) == nil)

@@ -39,7 +39,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "Sizes are shown in a suitable unit",
+        "Sizes are shown in bytes, kB, MB or GB",
         arguments: [
             (0, "0 bytes"), (1, "1 byte"), (999, "999 bytes"), (1000, "1.0 kB"), (19_861_943, "19.9 MB"),
             (999_960, "1.0 MB"), (2_147_483_648, "2.1 GB"),
@@ -59,7 +59,7 @@ struct ArgumentTests {
     }
 
     @Test(
-        "A17: any text other than a single range is rejected",
+        "A17: a range argument that is not a single valid range is rejected",
         arguments: ["", "-", "5-2", "a-b", "0-1,3-4", "0-1,", "bytes=0-1", "--5", "1", "0x1-2", "1-2-3"])
     func badRanges(text: String) {
         #expect(RangeArgument(argument: text) == nil)

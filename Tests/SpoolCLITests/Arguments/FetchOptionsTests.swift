@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Options for requests to origins")
 struct FetchOptionsTests {
-    @Test("Without options, the library's defaults apply, and each option changes its setting")
+    @Test("Without options for requests, the library's defaults apply, and each option changes one setting")
     func configuration() throws {
         let usual = try FetchOptions.parse([]).upstreamConfiguration
         #expect(!usual.allowsInsecureRedirects)
@@ -23,14 +23,14 @@ struct FetchOptionsTests {
         #expect(throws: (any Error).self) { try FetchOptions.parse(["--low-speed-limit", "9007199254740993"]) }
     }
 
-    @Test("E138: --maximum-redirects sets the limit, is 20 by default, and rejects negative numbers")
+    @Test("E138: --maximum-redirects limits the redirects, is 20 by default, and rejects negative numbers")
     func redirects() throws {
         #expect(try FetchOptions.parse([]).upstreamConfiguration.maximumRedirects == 20)
         #expect(try FetchOptions.parse(["--maximum-redirects", "0"]).upstreamConfiguration.maximumRedirects == 0)
         #expect(throws: (any Error).self) { try FetchOptions.parse(["--maximum-redirects=-1"]) }
     }
 
-    @Test("E70: the error for a rejected redirect from https to http names the option that allows it")
+    @Test("E70: the error for a rejected redirect from https to http names the option that allows the redirect")
     func advice() {
         func line(_ cause: UpstreamError) -> String? {
             ErrorReport(CacheError(.originUnavailable, cause.message, underlying: cause), arguments: []).lines.first

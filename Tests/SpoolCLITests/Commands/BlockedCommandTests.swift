@@ -63,7 +63,7 @@ struct BlockedCommandTests {
         }
     }
 
-    @Test("Output to a nonblocking pipe waits until the pipe accepts it")
+    @Test("A write to a nonblocking pipe waits until the pipe accepts all bytes")
     func nonblockingOutput() async throws {
         var ends: [Int32] = [0, 0]
         try #require(pipe(&ends) == 0)

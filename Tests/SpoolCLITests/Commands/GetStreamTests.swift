@@ -68,7 +68,7 @@ struct GetStreamTests {
         }
     }
 
-    @Test("Header fields are sent to the origin; without them, the error names the rejected URL")
+    @Test("A stream is fetched with the given header fields; if they are missing, the error names the rejected URL")
     func headers() async throws {
         try await withOrigin(stream(.requiresField("Authorization", "Bearer a", else: 401))) { origin, spool in
             let url = origin.url("/m.m3u8?token=secret").absoluteString
@@ -80,7 +80,7 @@ struct GetStreamTests {
         }
     }
 
-    @Test("A live stream causes a one-line error")
+    @Test("Fetching a live stream causes a one-line error")
     func live() async throws {
         let live = list("#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n1.ts\n")
         try await withOrigin(["/live.m3u8": live]) { origin, spool in

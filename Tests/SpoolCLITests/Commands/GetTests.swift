@@ -93,7 +93,7 @@ struct GetTests {
         }
     }
 
-    @Test("Header fields are sent to the origin")
+    @Test("The given header fields are sent to the origin")
     func headers() async throws {
         try await withOrigin(origin(.requiresField("Authorization", "Bearer a:b", else: 401))) { origin, spool in
             let url = origin.url("/song.mp3").absoluteString

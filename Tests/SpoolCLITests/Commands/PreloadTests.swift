@@ -131,7 +131,7 @@ struct PreloadTests {
     }
 
     @Test(
-        "After preload is killed repeatedly, the next run completes all files; each killed job repeats at most a block"
+        "If preload is killed and restarted, it completes all files, and refetches at most one block per job and kill"
     )
     func killed() async throws {
         let count = 60

@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Terminal output")
 struct DrawingTests {
-    @Test("The bar shows the stored parts, and a cell is full only if all bytes that it represents are stored")
+    @Test("The bar shows the stored parts of a resource, and a cell is full only if all of its bytes are stored")
     func bar() {
         let storedRanges: ByteRangeSet = [0..<100, 130..<150, 199..<200, 300..<399]
         #expect(RangeBar.text(storedRanges, length: 400, cells: 4) == "█░·▓")

@@ -18,7 +18,7 @@ struct PlayPlanTests {
                 == [.proceed, .proceed, .seek(first), .proceed, .seek(second), .proceed, .proceed, .proceed])
     }
 
-    @Test("A seek is performed immediately if an earlier seek has passed its time")
+    @Test("If an earlier seek skips the time of a later seek, the later seek is performed immediately")
     func passed() {
         let (first, second) = (SeekArgument(at: 5, to: 40), SeekArgument(at: 10, to: 3))
         #expect(steps(PlayPlan(seeks: [first, second]), at: [5, 40, 3]) == [.seek(first), .seek(second), .proceed])

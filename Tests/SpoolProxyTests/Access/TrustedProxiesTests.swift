@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(
-        "E206: the last node that is not a trusted proxy counts as the client",
+        "E206: the last node in the forwarding fields that is not a trusted proxy counts as the client",
         arguments: [
             ([], ["198.51.100.1"], "198.51.100.1"),
             ([], ["203.0.113.9, 198.51.100.1, 10.9.9.9"], "198.51.100.1"),

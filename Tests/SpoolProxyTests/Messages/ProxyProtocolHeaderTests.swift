@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(
-        "E207: a PROXY protocol header is complete at its last byte, in any pieces, and later bytes are not consumed",
+        "E207: a PROXY protocol header is recognized once its last byte is received, and later bytes are not consumed",
         arguments: valid.indices)
     func pieces(index: Int) throws {
         let (bytes, client) = Self.valid[index]

@@ -34,7 +34,7 @@ import Testing
         #expect(table[100] == nil)
     }
 
-    @Test("E130: tables do not store URLs that are too long to be requested")
+    @Test("E130: the tables of stream data do not store URLs that are too long to be requested")
     func longAddresses() throws {
         let name = String(repeating: "a", count: 1_500_000)
         let found = try OriginURL("http://origin.example/list.m3u8")

@@ -138,7 +138,7 @@ import Testing
         }
     }
 
-    @Test("E127: lookups end at a limit on their number, bytes or time, or when the client disconnects")
+    @Test("E127: lookups in the cache end at a limit on their number, bytes or time, or when the client disconnects")
     func budget() async throws {
         let limits = LookupBudget.Limits(lookups: 3, bytes: 100, time: .seconds(4))
         let clock = ManualClock()
