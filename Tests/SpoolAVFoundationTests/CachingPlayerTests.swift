@@ -249,7 +249,7 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
-    @Test("I4: external playback uses the origin's URL; afterwards, playback through the cache resumes at its position")
+    @Test("I4: external playback uses the origin's URL; then, playback through the cache resumes at the same position")
     func externalPlayback() async throws {
         let (_, _, cache, player) = try await stage(speed: 1)
         player.play(address())

@@ -431,7 +431,7 @@ import Testing
 
     // MARK: - Files
 
-    @Test("D60: each file in Resources is served with its content type")
+    @Test("D60: each file in SpoolDashboard's Resources is served with its content type")
     func files() async throws {
         let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
             .appendingPathComponent("../../../Sources/SpoolDashboard/Resources")
