@@ -24,7 +24,7 @@ struct AddressGateTests {
             await #expect(throws: UpstreamError.self) { try await upstream.open(UpstreamRequest(url: url)) })
     }
 
-    @Test("The resolved address of a host name is checked, and no request is sent if it is rejected")
+    @Test("The resolved address of a host name is checked, and no request is sent if the address is rejected")
     func names() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             let asked = Mutex<[(IPAddress, Int)]>([])
@@ -47,7 +47,7 @@ struct AddressGateTests {
         }
     }
 
-    @Test("A redirect's address is checked each time, but a reused connection is not checked again")
+    @Test("The address of a redirect target is checked each time, but that of a reused connection is not checked again")
     func redirects() async throws {
         try await OriginServer.run(["/b": .pattern(10)]) { inner in
             let target = inner.url("/b")
@@ -69,7 +69,7 @@ struct AddressGateTests {
         }
     }
 
-    @Test("With a proxy, an IP address in the URL is checked in any form, but a host name is not")
+    @Test("If a proxy is used, an IP address in a URL is checked, whatever its form, but a host name is not")
     func proxies() async throws {
         let upstream = upstream(proxies: ["http_proxy": "http://127.0.0.1:1"]) { _, _ in false }
         for (host, isRefused) in [
@@ -108,7 +108,7 @@ struct AddressGateTests {
         }
     }
 
-    @Test("E230: a name with allowed addresses is requested, and is not resolved again for some time")
+    @Test("E230: a host name with allowed addresses can be requested, and is not resolved again for some time")
     func allowed() async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             var configuration = HTTPUpstream.Configuration()

@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test("E117: the pieces of one read are joined up to 16 KiB and passed on when the read is complete")
+    @Test("E117: the body pieces of one read are joined into pieces of at most 16 KiB, and passed on after the read")
     func joins() throws {
         let channel = EmbeddedChannel(handler: BodyGatherer())
         let head = HTTPClientResponsePart.head(.init(version: .http1_1, status: .ok))

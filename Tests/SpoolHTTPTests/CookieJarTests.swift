@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(
-        "E241: a cookie is sent to its host, and to subdomains only with Domain, but never to other hosts",
+        "E241: a cookie is sent to its host, to subdomains only if it has a Domain attribute, and never to other hosts",
         arguments: Self.hostCases)
     func hosts(_ item: Case) {
         let jar = CookieJar()
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(
-        "E329: a cookie is sent to another port only with Domain, or if only the scheme differs",
+        "E329: a cookie is sent to another port only with a Domain attribute, or between the schemes' default ports",
         arguments: Self.portCases)
     func ports(_ item: Case) {
         #expect(jar(item.cookie, from: item.origin).text(for: Self.url(item.url), at: Self.now) == item.text)
@@ -119,7 +119,7 @@ import Testing
         return try RedirectWalk(request, .init(), at: Self.now)
     }
 
-    @Test("E244: a redirect to the same URL is followed if it has set a cookie, and counts as a loop otherwise")
+    @Test("E244: a redirect to the same URL is followed if it sets a new cookie, and counts as a loop otherwise")
     func sameURL() throws {
         var walk = try walk("http://h/a")
         #expect(try walk.follow(head("/a", "seen=1"), at: Self.now))
@@ -128,7 +128,7 @@ import Testing
         #expect(error?.message.contains("loop") == true)
     }
 
-    @Test("E244: redirects to the same URL that each set another cookie are followed up to the limit on redirects")
+    @Test("E244: redirects to the same URL that each set a new cookie are followed up to the limit on redirects")
     func endlessCookies() throws {
         var walk = try walk("http://h/a")
         for count in 0..<20 { #expect(try walk.follow(head("/a", "seen=\(count)"), at: Self.now)) }

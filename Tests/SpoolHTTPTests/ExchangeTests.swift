@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test("E117: a waiting consumer gets a piece immediately; for a busy one, pieces are joined in order up to 16 KiB")
+    @Test("E117: a waiting consumer gets each piece immediately; a busy consumer gets joined pieces of at most 16 KiB")
     func joinsSmallPieces() async throws {
         let exchange = try await withHead()
         let waiting = Task { try await exchange.next() }
@@ -175,7 +175,7 @@ import Testing
         #expect(calls.all == ["cancel"])
     }
 
-    @Test("A body slower than the minimum rate times out while a reader waits")
+    @Test("A body that is received below the minimum rate times out while a reader waits")
     func slow() async throws {
         let exchange = try await withHead()
         let reading = Task { while try await exchange.next() != nil {} }

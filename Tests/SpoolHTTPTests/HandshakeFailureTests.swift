@@ -15,7 +15,7 @@ struct HandshakeFailureTests {
     }
 
     @Test(
-        "The reason is a phrase without file names or line numbers from the library",
+        "The reason for a failed TLS handshake is a phrase without the library's file names and line numbers",
         arguments: [
             (description("CERTIFICATE_VERIFY_FAILED"), "is not trusted: its certificate can't be verified"),
             (description("WRONG_VERSION_NUMBER"), "does not speak TLS"),
@@ -31,7 +31,7 @@ struct HandshakeFailureTests {
         #expect(reading.0 == .untrustedServer && reading.1 == words)
     }
 
-    @Test("A connection closed during the handshake is a lost connection, which can be retried")
+    @Test("A connection that is closed during the handshake counts as lost, so that the request can be retried")
     func cutOff() {
         let text = "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error:  EOF during handshake]))"
         let reading = HandshakeFailure(description: text).reading

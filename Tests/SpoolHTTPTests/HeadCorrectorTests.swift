@@ -114,7 +114,7 @@ import Testing
         #expect(ResponseHeadText.corrected(Array(head.utf8)) == nil)
     }
 
-    @Test("E285: if a response has too many header fields for the parser, those that a cache needs are retained")
+    @Test("E285: if a response has too many header fields for the parser, the fields that a cache needs are retained")
     func manyFields() async throws {
         let others = (0..<300).map { "X-\($0): \($0)\r\n" }.joined()
         let text = "HTTP/1.1 200 OK\r\n\(others)Content-Length: 5\r\nETag: \"a\"\r\n\r\nhello"
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test("E220: a folded line can't change the framing")
+    @Test("E220: a folded header line can't change the framing of the body")
     func foldedFraming() {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\n gzip\r\nContent-Length:5\r\n\r\n"
         let corrected = ResponseHeadText.corrected(Array(head.utf8)).map { String(decoding: $0, as: UTF8.self) }

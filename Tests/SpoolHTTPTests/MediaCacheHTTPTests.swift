@@ -19,7 +19,7 @@ struct MediaCacheHTTPTests {
         }
     }
 
-    @Test("E261: caches with the same directory are joined if none has its own transport")
+    @Test("E261: two caches can share a directory if neither has a custom transport")
     func joined() async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("spool-http-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }  // A leftover in the temporary folder is harmless.

@@ -25,7 +25,7 @@ struct MethodTests {
             })
     }
 
-    @Test("A request body is streamed with its method, with or without a known length")
+    @Test("The body of a POST or PUT request is streamed, with or without a known length")
     func bodies() async throws {
         let piece = [UInt8](repeating: 7, count: 100_000)
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
@@ -45,7 +45,7 @@ struct MethodTests {
         }
     }
 
-    @Test("A HEAD response has headers and no body, and its connection is reused")
+    @Test("A response to HEAD contains headers but no body, and its connection is reused")
     func head() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
             for upstream in Self.upstreams {
@@ -63,7 +63,7 @@ struct MethodTests {
         }
     }
 
-    @Test("A redirect is returned if following redirects is disabled, and for methods other than GET and HEAD")
+    @Test("A redirect is not followed if following redirects is disabled, or for methods other than GET and HEAD")
     func redirects() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .pattern(10)]) { origin in
             for upstream in Self.upstreams {
@@ -106,7 +106,7 @@ struct MethodTests {
     }
 
     #if AsyncHTTPClient
-    @Test("A cache that does not follow redirects fails with the redirect's status and Location")
+    @Test("If a cache does not follow redirects, a read fails with the redirect's status and Location")
     func cache() async throws {
         let scratch = try ScratchDirectory()
         var configuration = MediaCache.Configuration()

@@ -18,7 +18,7 @@ struct BlockSealerTests {
     }
 
     @Test(
-        "A checksum that was stored and read again still verifies its block",
+        "A checksum that is stored and read back still verifies its block",
         arguments: [1, 2, 15, 16, 17, 4096, 65535, 65536])
     func opens(count: Int) throws {
         let record = try bytes[..<count].withUnsafeBytes { try sealer.seal($0, index: 7) }
@@ -30,7 +30,7 @@ struct BlockSealerTests {
         #expect(verifies(bytes[..<count], as: read, by: sealer))
     }
 
-    @Test("C39: a block fails verification at another position or length, or in another version, resource or cache")
+    @Test("C39: a checksum is valid only for the position, length, version, resource and cache of its block")
     func elsewhere() throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 7) }
         var other = record
@@ -48,7 +48,7 @@ struct BlockSealerTests {
         for sealer in elsewhere { #expect(!verifies(bytes, as: record, by: sealer)) }
     }
 
-    @Test("C34: one flipped bit anywhere is detected", arguments: [0, 1, 15, 16, 4095, 32768, 65535])
+    @Test("C34: a single flipped bit anywhere in a block is detected", arguments: [0, 1, 15, 16, 4095, 32768, 65535])
     func flips(position: Int) throws {
         let record = try bytes.withUnsafeBytes { try sealer.seal($0, index: 0) }
         for bit in 0..<8 {
@@ -75,7 +75,7 @@ struct BlockSealerTests {
         #expect(Set(records).count == 100)
     }
 
-    @Test("A checksum must have 28 bytes, and an identifier must have 32 lowercase hexadecimal digits")
+    @Test("A checksum must consist of 28 bytes, and an identifier of 32 lowercase hexadecimal digits")
     func shapes() {
         #expect(BlockSeal(Data(count: 27)) == nil)
         #expect(BlockSeal(Data(count: 29)) == nil)

@@ -15,7 +15,7 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 1)
     }
 
-    @Test("Threads can be started in advance, up to the limit, and run later work")
+    @Test("Threads can be started in advance, up to the thread limit, and run later calls")
     func prepared() async throws {
         let executor = BlockingExecutor(threadLimit: 3)
         executor.prepareThreads(2)
@@ -39,7 +39,7 @@ struct BlockingExecutorTests {
         #expect(await executor.run { Thread.isMainThread } == false)
     }
 
-    @Test("The number of concurrent calls equals the thread limit")
+    @Test("The number of concurrent calls reaches the thread limit, but does not exceed it")
     func bounded() async throws {
         let executor = BlockingExecutor(threadLimit: 3)
         let together = Meeting(size: 3)
@@ -87,7 +87,7 @@ struct BlockingExecutorTests {
     /// directly.
     private static func wait(_ semaphore: DispatchSemaphore) { semaphore.wait() }
 
-    @Test("Jobs run in the order of their lanes, and maintenance leaves one thread for the others")
+    @Test("Jobs run in the order of their lanes, and maintenance jobs leave one thread for the other lanes")
     func lanes() async throws {
         let executor = BlockingExecutor(threadLimit: 2)
         let order = Order()

@@ -7,16 +7,16 @@ import Testing
 
 @Suite("Byte stores", .timeLimit(.minutes(10)))
 struct ByteStoreTests {
-    @Test("The file store fulfills the contract", arguments: ByteStoreContract.cases)
+    @Test("The file store fulfills the byte store contract", arguments: ByteStoreContract.cases)
     func files(_ rule: ByteStoreContract.Case) throws {
         let scratch = try ScratchDirectory()
         try rule.run(on: FileByteStore(directory: URL(fileURLWithPath: scratch.file("media"))))
     }
 
-    @Test("The memory store fulfills the contract", arguments: ByteStoreContract.cases)
+    @Test("The memory store fulfills the byte store contract", arguments: ByteStoreContract.cases)
     func memory(_ rule: ByteStoreContract.Case) throws { try rule.run(on: MemoryByteStore()) }
 
-    @Test("The contract detects each fault of a store", arguments: BrokenByteStore.Fault.allCases)
+    @Test("The byte store contract detects each kind of faulty store", arguments: BrokenByteStore.Fault.allCases)
     func faults(_ fault: BrokenByteStore.Fault) {
         let broken = ByteStoreContract.cases.filter { rule in
             do {
@@ -48,7 +48,7 @@ struct ByteStoreTests {
         #expect(store.byteCount == 0)
     }
 
-    @Test("The store lists only its own files, and ignores other files in the directory")
+    @Test("The file store lists only its own files, and ignores other files in its directory")
     func foreignFiles() throws {
         let scratch = try ScratchDirectory()
         let store = FileByteStore(directory: URL(fileURLWithPath: scratch.path))

@@ -52,7 +52,7 @@ struct CatalogFixture {
 
 @Suite("Catalog", .timeLimit(.minutes(10)))
 struct CatalogTests {
-    @Test("Stored records are read back, even after reopening")
+    @Test("Records in the catalog can be read back after the catalog is reopened")
     func roundTrip() throws {
         let fixture = try CatalogFixture()
         let key = CatalogFixture.key("a")
@@ -90,7 +90,7 @@ struct CatalogTests {
         #expect(try !reopened.contains(GenerationIdentifier()))
     }
 
-    @Test("A new version replaces the old one: old records are removed, but the pin and the creation date stay")
+    @Test("A new version replaces the old version and its block records, but the pin and the creation date stay")
     func replace() throws {
         let fixture = try CatalogFixture()
         let old = try fixture.begin("a")
@@ -110,7 +110,9 @@ struct CatalogTests {
         #expect(try !fixture.catalog.contains(old.identifier))
     }
 
-    @Test("A later record of a block replaces the previous one, and its bytes are counted once", arguments: 0..<10)
+    @Test(
+        "A later record of a block replaces the previous record, and the block's bytes are counted once",
+        arguments: 0..<10)
     func counting(seed: UInt64) throws {
         var random = SeededGenerator(seed)
         let fixture = try CatalogFixture()
@@ -152,7 +154,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.settings.storedBytes() == 0)
     }
 
-    @Test("Eviction candidates are ordered by last use; empty resources are included, and pinned ones are not")
+    @Test("Eviction candidates are ordered by last use, and include empty resources, but not pinned resources")
     func leastRecentlyUsed() throws {
         let fixture = try CatalogFixture()
         for (number, name) in ["c", "a", "d", "b", "pinned", "empty"].enumerated() {
@@ -194,7 +196,7 @@ struct CatalogTests {
     }
 
     @Test(
-        "No query value, fragment or password is stored",
+        "The catalog does not contain the query, fragment or password of a URL",
         arguments: [
             ("https://example.org/a.mp3?token=SECRET", "https://example.org/a.mp3"),
             ("https://user:SECRET@example.org:8080/a@b.mp3", "https://example.org:8080/a@b.mp3"),
@@ -214,7 +216,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("C41: unusual names do not collide, and a key that is not a hash is rejected")
+    @Test("C41: resources with unusual names do not collide, and a key that is not a hash is rejected")
     func oddKeys() throws {
         let fixture = try CatalogFixture()
         let names = [
@@ -245,7 +247,7 @@ struct CatalogTests {
         }
     }
 
-    @Test("C40: a catalog from a newer version is rejected with an error, and not changed")
+    @Test("C40: a catalog from a newer version of Spool is rejected with an error, and is not changed")
     func tooNew() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -263,7 +265,7 @@ struct CatalogTests {
         #expect(try again.read { try Int.fetchOne($0, sql: "SELECT COUNT(*) FROM resource") } == 1)
     }
 
-    @Test("Reading a frozen, truncated catalog throws a storage error instead of catalogDamaged")
+    @Test("If the disk is read-only, a truncated catalog causes a storage error instead of catalogDamaged")
     func frozenHalf() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")
@@ -278,7 +280,7 @@ struct CatalogTests {
     }
 
     @Test(
-        "A pipe, directory or symbolic link instead of the catalog is rejected immediately, with its kind",
+        "A pipe, directory or link with the catalog's name is rejected, and the error states the kind of file",
         .timeLimit(.minutes(10)))
     func noFile() throws {
         let fixture = try CatalogFixture()
@@ -331,7 +333,7 @@ struct CatalogTests {
         #expect(try Catalog(path: fixture.path).setAside == nil)
     }
 
-    @Test("C35: on a full disk, recording fails with the path and cause, and succeeds when space is free again")
+    @Test("C35: on a full disk, the error from recording states path and cause; recording succeeds once space is free")
     func full() throws {
         let fixture = try CatalogFixture()
         let generation = try fixture.begin("a")
@@ -353,7 +355,7 @@ struct CatalogTests {
         #expect(try fixture.catalog.blocks.records(of: generation.id) == many)
     }
 
-    @Test("While one process writes, a second one can read committed changes, but cannot write")
+    @Test("A catalog that is opened for inspection shows changes by another connection, but cannot be changed")
     func inspect() throws {
         let fixture = try CatalogFixture()
         try fixture.begin("a")

@@ -22,21 +22,21 @@ struct DirectoryProtectionTests {
             clock: CacheClock(clock: ManualClock()), report: { _ in })
     }
 
-    @Test("E134: a missing parent is created with the cache's directory, but only the cache's directory is protected")
+    @Test("E134: opening a cache creates missing parent directories, but protects only the cache's directory")
     func parentMissing() async throws {
         try await open().close()
         #expect(recorder.directories == [path])
         #expect(FileManager.default.fileExists(atPath: path + "/media"))
     }
 
-    @Test("E134: a directory that the app created earlier is protected, too")
+    @Test("E134: a cache directory that the app created earlier is also protected")
     func directoryExists() async throws {
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
         try await open().close()
         #expect(recorder.directories == [path])
     }
 
-    @Test("E134: reopening the store protects its directory again, but not a media folder")
+    @Test("E134: reopening a store protects its directory again, but not the folders in the directory")
     func openedAgain() async throws {
         for _ in 0..<2 {
             let store = try await open()
@@ -61,7 +61,7 @@ struct DirectoryProtectionTests {
         #expect(recorder.directories == [path])
     }
 
-    @Test("E135: if the attributes can't be set, the cache can be written, and a notice names the cause")
+    @Test("E135: if a directory's attributes can't be set, the cache stays writable, and a notice states the cause")
     func rejectedAttributes() async throws {
         // If a write failed with this error, the disk would be treated as read-only.
         let code = POSIXErrorCode.EPERM.rawValue

@@ -14,7 +14,7 @@ struct EvictionOrderTests {
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
 
     @Test(
-        "After any sequence of changes, only stored resources are victims, and all of them can be evicted",
+        "After any sequence of changes, only stored resources are chosen for eviction, and all can be evicted",
         arguments: 0..<60)
     func everything(seed: Int) {
         var random = SplitMix(UInt64(seed))
@@ -79,7 +79,7 @@ struct EvictionOrderTests {
         }
     }
 
-    @Test("Parts of a presentation are evicted from the end, or during playback from the front, except its start")
+    @Test("The parts of a presentation, except its start, are evicted from the end, or during playback from the front")
     func presentation() throws {
         var order = EvictionOrder { StandardEviction() }
         for number in 0..<20 {
@@ -116,7 +116,7 @@ struct EvictionOrderTests {
         #expect(!isKept([(7000, true), (7100, false)]))
     }
 
-    @Test("A history is restored from its text, and invalid text is ignored")
+    @Test("A playback history is restored from its text form, and invalid text is ignored")
     func history() {
         for history in [
             PlaybackHistory(), PlaybackHistory(sessions: 255), PlaybackHistory(stop: 1),

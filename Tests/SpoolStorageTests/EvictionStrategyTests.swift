@@ -34,7 +34,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "After any sequence of changes, only stored resources that are not held are victims, and all can be evicted",
+        "After any changes, only stored resources that are not in use are evicted, and later all can be evicted",
         arguments: 0..<40)
     func contract(seed: Int) {
         for maker in Self.makers {
@@ -76,7 +76,9 @@ struct EvictionStrategyTests {
         }
     }
 
-    @Test("An eviction does not search through a thousand resources that are in use", arguments: makers.map(\.name))
+    @Test(
+        "Among a thousand resources that are in use, the only unused resource is evicted",
+        arguments: makers.map(\.name))
     func manyOpen(name: String) throws {
         var strategy = try #require(Self.makers.first { $0.name == name }).make()
         var kept: [Int: EvictableBytes] = [:]
@@ -90,7 +92,7 @@ struct EvictionStrategyTests {
         #expect(kept.count == 1000)
     }
 
-    @Test("Least recently used: the most recently used resource is evicted last, and completely")
+    @Test("Least recently used: resources are evicted completely, and the most recently used resource is last")
     func leastRecentlyUsed() {
         var strategy: any EvictionStrategy = LeastRecentlyUsed()
         var kept: [Int: EvictableBytes] = [:]
@@ -103,7 +105,7 @@ struct EvictionStrategyTests {
         #expect(victims == [1, 2, 0].map { EvictionVictim($0, .whole) })
     }
 
-    @Test("Standard: replayed media survives a scan of a hundred times the capacity, and starts remain stored")
+    @Test("Standard: a scan of 100 times the capacity does not evict replayed media or the starts of recent media")
     func scan() {
         var strategy: any EvictionStrategy = StandardEviction()
         var kept: [Int: EvictableBytes] = [:]
@@ -125,7 +127,7 @@ struct EvictionStrategyTests {
         #expect(kept.values.count { $0.body == 0 } > 20)
     }
 
-    @Test("Standard: a large video that was played once is evicted before older, smaller tracks")
+    @Test("Standard: the body of a large new video is evicted before older, smaller tracks")
     func film() {
         var strategy: any EvictionStrategy = StandardEviction()
         var kept: [Int: EvictableBytes] = [:]
@@ -172,7 +174,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "In the body, played bytes are evicted first, then bytes far ahead; in the start, the first bytes are last")
+        "In the body, played bytes are evicted before bytes far ahead; in the start, the first bytes are evicted last")
     func parts() {
         let block = Self.block
         let parts = EvictableParts(stop: 50 * block + 7)
@@ -192,7 +194,7 @@ struct EvictionStrategyTests {
         #expect(fresh.ranges(.max, of: .start, in: [0..<2 * block]) == [0..<2 * block])
     }
 
-    @Test("Ghosts that are used again are removed from the list; above the limit, the oldest ones are removed")
+    @Test("A ghost is removed from the list when it is used again; above the limit, the oldest ghosts are removed")
     func ghosts() {
         var ghosts = GhostList()
         ghosts.insert(99, limit: 64)

@@ -12,19 +12,21 @@ import Glibc
 
 @Suite("Files", .timeLimit(.minutes(10)))
 struct FileSystemTests {
-    @Test("The real file system fulfills the contract", arguments: FileSystemContract.cases)
+    @Test("The real file system fulfills the file system contract", arguments: FileSystemContract.cases)
     func system(_ contract: FileSystemContract.Case) throws {
         let scratch = try ScratchDirectory()
         try contract.run(SystemFileSystem(), scratch.path)
     }
 
-    @Test("The faulty file system fulfills the contract while no fault is set", arguments: FileSystemContract.cases)
+    @Test(
+        "The faulty file system fulfills the file system contract while no fault is set",
+        arguments: FileSystemContract.cases)
     func faulty(_ contract: FileSystemContract.Case) throws {
         let scratch = try ScratchDirectory()
         try contract.run(FaultyFileSystem(), scratch.path)
     }
 
-    @Test("An aligned sparse hole releases its disk space")
+    @Test("The disk space of an aligned sparse hole is freed")
     func holesFreeSpace() throws {
         let scratch = try ScratchDirectory()
         let file = try SystemFileSystem().openFile(scratch.file("file"), .create)
@@ -42,7 +44,7 @@ struct FileSystemTests {
         return Int(status.st_blocks)
     }
 
-    @Test("A fault affects only the given kinds of calls, is delayed by `after` calls, and occurs `times` times")
+    @Test("A fault affects only the given kinds of calls, starts after `after` calls, and occurs `times` times")
     func faults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()
@@ -59,7 +61,7 @@ struct FileSystemTests {
         #expect(try file.size() == 1)
     }
 
-    @Test("A short write stores its first bytes, a flipped read changes one bit, and an early end returns no bytes")
+    @Test("A short write stores only its first bytes, and a faulty read returns a flipped bit or no bytes")
     func partialFaults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()
@@ -75,7 +77,7 @@ struct FileSystemTests {
     }
 
     @Test(
-        "E193: the time to free a range of memory depends on its stored pages, not on its length",
+        "E193: the time to free a range of a file in memory depends on its stored pages, not on its length",
         .timeLimit(.minutes(10))
     )
     func longRangesOfMemory() throws {
@@ -90,7 +92,9 @@ struct FileSystemTests {
         #expect(memory.size() == 0 && memory.allocatedByteCount == 0)
     }
 
-    @Test("A file in memory equals a file on disk for any sequence of writes, punches and reads", arguments: 0..<20)
+    @Test(
+        "A file in memory behaves like a file on disk for any sequence of reads, writes and freed ranges",
+        arguments: 0..<20)
     func memory(seed: UInt64) throws {
         var random = SeededGenerator(seed)
         let scratch = try ScratchDirectory()

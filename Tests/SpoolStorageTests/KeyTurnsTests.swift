@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Turns", .timeLimit(.minutes(10)))
 struct KeyTurnsTests {
-    @Test("Only one task at a time has the turn for a key, and all tasks get a turn, despite errors")
+    @Test("Only one task at a time has the turn for a key, and every task gets it, even if other tasks throw errors")
     func exclusive() async throws {
         struct Failure: Error {}
         let turns = KeyTurns<Int>(.file)
@@ -28,7 +28,7 @@ struct KeyTurnsTests {
         #expect(state.withLock { $0.done } == 50)
     }
 
-    @Test("A task that holds a turn waits only for turns of a later kind")
+    @Test("A task that holds a turn may wait only for turns of a later kind")
     func order() {
         #expect(TurnKind.response.mayTake(.variant) && TurnKind.variant.mayTake(.file))
         #expect(TurnKind.file.mayTake(.catalog) && TurnKind.response.mayTake(.catalog))
@@ -37,7 +37,7 @@ struct KeyTurnsTests {
     }
 
     #if DEBUG
-    @Test("The held turns of a task are recorded, also after an error, and are not inherited by a task that it starts")
+    @Test("A task's held turns are recorded, removed after an error, and not inherited by a task that it starts")
     func held() async throws {
         struct Failure: Error {}
         let files = KeyTurns<Int>(.file)

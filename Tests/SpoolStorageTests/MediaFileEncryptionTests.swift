@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("MediaFile, encrypted", .timeLimit(.minutes(10)))
+@Suite("MediaFile with encryption", .timeLimit(.minutes(10)))
 struct MediaFileEncryptionTests {
     private static let formats: [BlockFormat] = [.aesGCM, .chaChaPoly]
 
@@ -35,7 +35,7 @@ struct MediaFileEncryptionTests {
             count.map { Array(buffer[..<$0]) == fixture.bytes(Block.size - 5..<Block.size - 5 + Int64($0)) } ?? true)
     }
 
-    @Test("A block in progress is in memory, is written when its transfer ends, and can be continued later")
+    @Test("An incomplete block stays in memory until its transfer ends, is then written, and can be continued later")
     func tail() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open(length: 2 * Block.size)
@@ -75,7 +75,7 @@ struct MediaFileEncryptionTests {
             try fixture.read(0..<5000, from: fixture.open(media.takeSeals(partial: false))) == fixture.bytes(0..<5000))
     }
 
-    @Test("A block that is changed, truncated, moved or from another version counts as missing, and is not decrypted")
+    @Test("A changed, truncated or moved block, or one from another version, counts as missing and is not decrypted")
     func forged() throws {
         for damage in [
             { try $0.overwrite(70_000..<70_001) { $0[0] ^= 1 } }, { try $0.truncate(to: 100_000) },
@@ -121,7 +121,7 @@ struct MediaFileEncryptionTests {
         }
     }
 
-    @Test("On a full disk, a block in memory is readable until its transfer ends, and then reported as lost")
+    @Test("On a full disk, a block in memory is readable until its transfer ends, and is then reported as lost")
     func fullDisk() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open(length: 2 * Block.size)
@@ -137,7 +137,7 @@ struct MediaFileEncryptionTests {
         #expect(try fixture.read(0..<2 * Block.size, from: media) == fixture.bytes(0..<2 * Block.size))
     }
 
-    @Test("Concurrent reads of a file that is being received return all received bytes, and only correct ones")
+    @Test("While an encrypted file is being received, concurrent reads return all received bytes correctly")
     func race() async throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let length = 12 * Block.size

@@ -6,7 +6,7 @@ import Testing
 @testable import SpoolStorage
 
 /// Changes that the tests cause in the middle of a read.
-@Suite("MediaFile, changes during a read", .timeLimit(.minutes(10)))
+@Suite("MediaFile: changes during a read", .timeLimit(.minutes(10)))
 struct MediaFileRaceTests {
     private let fixture: MediaFixture
     private let file: HookedFile
@@ -18,8 +18,7 @@ struct MediaFileRaceTests {
         media = MediaFile(file: file, sealer: fixture.sealer)
     }
 
-    @Test(
-        "If a block is evicted before its bytes are read, the read reports a missing range instead of returning zeros")
+    @Test("If a block is evicted during a read, the read reports a missing range instead of returning zeros")
     func evicted() throws {
         try fixture.store(0..<131072, in: media)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
@@ -27,7 +26,7 @@ struct MediaFileRaceTests {
         #expect(try fixture.read(65536..<131072, from: media) == fixture.bytes(65536..<131072))
     }
 
-    @Test("If a block is evicted before a read and received again after it, the read returns the new bytes")
+    @Test("If a block is evicted and received again during a read, the read returns the new bytes")
     func evictedAndStored() throws {
         try fixture.store(0..<131072, in: media)
         file.beforeNextRead { [media] in _ = media.evict(0..<65536) }
@@ -35,7 +34,7 @@ struct MediaFileRaceTests {
         #expect(try fixture.read(10..<70_000, from: media) == fixture.bytes(10..<70_000))
     }
 
-    @Test("If two readers find the same damaged block, the second one does not discard bytes received meanwhile")
+    @Test("If two readers find the same damaged block, the second does not discard bytes received in the meantime")
     func foundTwice() throws {
         try fixture.store(0..<131072, in: media)
         let records = media.takeSeals(partial: true)
@@ -57,7 +56,7 @@ struct MediaFileRaceTests {
         #expect(media.repair(records) == [])
     }
 
-    @Test("A slice that is taken during an eviction protects its block")
+    @Test("A block is not evicted while a slice of it is being prepared")
     func sliced() throws {
         try fixture.store(0..<131072, in: media)
         let reopened = MediaFile(file: file, sealer: fixture.sealer, blocks: media.takeSeals(partial: true))
@@ -69,7 +68,7 @@ struct MediaFileRaceTests {
         reopened.endHold(hold)
     }
 
-    @Test("E58: a descriptor counts against the limit until it is closed, not until its close starts")
+    @Test("E58: a file descriptor counts toward the limit until it has been closed, not only until its close starts")
     func countedWhileClosing() throws {
         let pool = FilePool(limit: 1)
         let pooled = PooledFile(

@@ -71,7 +71,7 @@ struct MediaFixture {
 
 @Suite("MediaFile", .timeLimit(.minutes(10)))
 struct MediaFileTests {
-    @Test("When the claims of a file end, its bytes are returned once, and later changes are not counted")
+    @Test("When counting ends for a file, its claimed bytes are returned once, and later changes are not counted")
     func endOfCounting() throws {
         let given = Mutex<Int64>(0)
         let media = MediaFile(
@@ -90,7 +90,7 @@ struct MediaFileTests {
         #expect(media.endCounting() == 0)
     }
 
-    @Test("Received bytes are readable immediately, across block boundaries, and unchanged")
+    @Test("Received bytes can be read immediately and unchanged, even across block boundaries")
     func landAndRead() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -102,7 +102,7 @@ struct MediaFileTests {
         #expect(try fixture.read(70_000..<70_000, from: media).isEmpty)
     }
 
-    @Test("A read of a missing range reports the first missing range")
+    @Test("A read of a range that is not fully stored reports the first missing range")
     func holes() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -115,7 +115,7 @@ struct MediaFileTests {
         }
     }
 
-    @Test("Stored bytes are skipped and not written again")
+    @Test("Bytes that are already stored are not written again")
     func noRewrite() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -131,7 +131,7 @@ struct MediaFileTests {
         #expect(media.takeSeals(partial: true).map(\.index) == [0, 1, 2])
     }
 
-    @Test("Bytes after a missing part of their block, beyond the length or at invalid offsets are rejected")
+    @Test("Bytes that follow a missing part of their block, exceed the length or have an invalid offset are rejected")
     func wrongPlaces() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open(length: 100_000)
@@ -146,7 +146,7 @@ struct MediaFileTests {
         #expect(media.storingOffset(for: 99_000) == 65540)
     }
 
-    @Test("Each record is returned once: records of complete blocks always, records of started blocks on request")
+    @Test("Each block record is returned once; the record of a block in progress is returned only on request")
     func takingSeals() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -166,7 +166,7 @@ struct MediaFileTests {
         #expect(media.takeSeals(partial: false).map(\.length) == [65536])
     }
 
-    @Test("The checksum of a block that is fetched again covers only its new bytes")
+    @Test("If a damaged block is received again, its new checksum covers only the new bytes")
     func begunAnew() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -179,7 +179,7 @@ struct MediaFileTests {
         #expect(media.takeSeals(partial: false).map(\.range) == [0..<65536, 65536..<65536 + 20])
     }
 
-    @Test("A short last block is complete if it ends at the length")
+    @Test("A short last block is complete once it reaches the length of the resource")
     func shortLastBlock() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -216,7 +216,7 @@ struct MediaFileTests {
     enum Damage: CaseIterable { case flipped, zeroed, shortened, swapped, gone }
 
     @Test(
-        "C34: a flipped, zeroed, shortened, swapped or missing block is found at the first read and discarded",
+        "C34: a changed, zeroed, truncated, swapped or missing block is found by the first read and discarded",
         arguments: Damage.allCases)
     func damage(_ damage: Damage) throws {
         let fixture = try MediaFixture()
@@ -264,7 +264,7 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<2000, from: media) == fixture.bytes(0..<2000))
     }
 
-    @Test("A block is verified once; afterwards, several blocks are read with a single call")
+    @Test("Blocks are verified at the first read; after that, several blocks are read with a single call")
     func checkedOnce() throws {
         let fixture = try MediaFixture()
         let first = try fixture.open()
@@ -278,7 +278,7 @@ struct MediaFileTests {
         #expect(fixture.files.counts[.read] == reads + 1)
     }
 
-    @Test("A check finds bad blocks, including blocks that were verified before, and discards them")
+    @Test("A check finds and discards damaged blocks, even if they were verified before")
     func verify() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -292,7 +292,7 @@ struct MediaFileTests {
         #expect(media.storedRanges == [0..<65536, 131072..<196_608])
     }
 
-    @Test("An eviction releases whole blocks and their records, except blocks in progress or being sent")
+    @Test("An eviction removes whole blocks and their records, except blocks that are being received or sent")
     func drop() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -313,7 +313,7 @@ struct MediaFileTests {
         #expect(try SystemFileSystem().openFile(fixture.path, .read).size() == 6 * 65536)
     }
 
-    @Test("E105: blocks whose space the disk does not free count as missing and stay claimed; no others are evicted")
+    @Test("E105: a block whose space can't be freed counts as missing and stays claimed, and no other block is evicted")
     func dropFails() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -330,7 +330,7 @@ struct MediaFileTests {
         #expect(media.storedRanges.isEmpty && media.claimedByteCount == 0 && media.endCounting() == 0)
     }
 
-    @Test("E334: unstored bytes whose space was not freed are no longer claimed once the disk accepts other bytes")
+    @Test("E334: after a failed write whose space can't be freed, the next successful write corrects the claim")
     func refusedBytes() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -345,7 +345,7 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<131_072, from: media) == fixture.bytes(0..<131_072))
     }
 
-    @Test("Only unclaimed bytes are released after an unclean shutdown")
+    @Test("After an unclean shutdown, only the space of unclaimed bytes is freed")
     func freeUnclaimed() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
@@ -358,7 +358,7 @@ struct MediaFileTests {
         #expect(try fixture.read(65536..<3 * 65536, from: media) == fixture.bytes(65536..<3 * 65536))
     }
 
-    @Test("Recorded blocks without disk space are discarded, except blocks that a transfer is filling")
+    @Test("Recorded blocks that occupy no disk space are discarded, except blocks that a transfer is filling")
     func invalidateHoles() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
@@ -375,7 +375,7 @@ struct MediaFileTests {
     }
 
     @Test(
-        "C35: a failed write does not claim bytes and reports path and cause, and the next write may succeed",
+        "C35: a failed write stores no bytes and reports path and cause, and a later write can succeed",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS])
     func failedWrite(_ code: POSIXErrorCode) throws {
         let fixture = try MediaFixture()
@@ -393,7 +393,7 @@ struct MediaFileTests {
         #expect(media.repair(media.takeSeals(partial: true)) == [])
     }
 
-    @Test("C35: after a read that fails or ends early, the blocks in its range are missing, and the cause is reported")
+    @Test("C35: the blocks of a read that fails or ends early count as missing, and the cause of a failure is reported")
     func failedRead() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -409,7 +409,7 @@ struct MediaFileTests {
         #expect(media.storedRanges == [131072..<196_608])
     }
 
-    @Test("The checksum of a block that is damaged during a transfer does not cover its earlier bytes")
+    @Test("If a block is damaged during its transfer, its next checksum does not cover the damaged bytes")
     func badWhileFilling() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()
@@ -423,7 +423,7 @@ struct MediaFileTests {
         #expect(try fixture.read(0..<500, from: media) == fixture.bytes(0..<500))
     }
 
-    @Test("A file in memory stores, reads and evicts bytes like a file on disk, without checksums")
+    @Test("A file in memory stores, reads and evicts bytes like a file on disk, but without checksums")
     func memory() throws {
         let fixture = try MediaFixture()
         let media = MediaFile(file: MemoryFile(), sealer: nil)
@@ -438,7 +438,7 @@ struct MediaFileTests {
         #expect(try fixture.read(65536..<200_000, from: media) == fixture.bytes(65536..<200_000))
     }
 
-    @Test("Invalid records are treated as missing ranges and do not cause a crash")
+    @Test("Invalid block records are ignored and do not cause a crash")
     func implausibleRecords() throws {
         let fixture = try MediaFixture()
         let media = try fixture.open()

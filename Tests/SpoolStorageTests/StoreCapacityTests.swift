@@ -31,7 +31,7 @@ struct StoreCapacityTests {
     }
 
     @Test(
-        "E105: if the disk cannot punch holes, media is evicted as whole files, with one warning",
+        "E105: if the disk cannot punch holes, whole media files are evicted, and one warning is reported",
         arguments: [POSIXErrorCode.EOPNOTSUPP, .EIO])
     func noHoles(code: POSIXErrorCode) async throws {
         let store = try await fixture.open(capacity: 12 * block)
@@ -53,7 +53,7 @@ struct StoreCapacityTests {
         try await store.close()
     }
 
-    @Test("E308: an hour after the disk could not punch holes, the eviction of parts of media is tried again")
+    @Test("E308: an hour after the disk failed to punch holes, the eviction of parts of media is tried again")
     func holesAgain() async throws {
         let store = try await fixture.open(capacity: 12 * block)
         try await fixture.store("a", length: 10 * block, in: store)
@@ -75,7 +75,7 @@ struct StoreCapacityTests {
         try await store.close()
     }
 
-    @Test("E105: bytes of an open file that the disk does not free stay claimed until the file is removed")
+    @Test("E105: if the disk does not free bytes of an open file, they stay claimed until the file is removed")
     func notFreed() async throws {
         let store = try await fixture.open(capacity: 8 * block)
         let user = TestUser()
@@ -119,7 +119,7 @@ struct StoreCapacityTests {
     }
 
     @Test(
-        "E106: media files that can't be removed stay claimed, storing stops, and the files are removed later")
+        "E106: if media files can't be removed, their bytes stay claimed, storing stops, and removal is retried later")
     func notRemoved() async throws {
         let store = try await fixture.open(capacity: 40 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: 2 * block, in: store) }
@@ -147,7 +147,7 @@ struct StoreCapacityTests {
     }
 
     @Test(
-        "E108: resources of one byte, or none, with long header fields are evicted when the capacity is reached",
+        "E108: resources of 0 or 1 bytes with long header fields are evicted when the capacity is reached",
         arguments: [Int64(0), 1])
     func tiny(length: Int64) async throws {
         var store = try await fixture.open(capacity: 1_000_000, eviction: .standard)
@@ -181,7 +181,7 @@ struct StoreCapacityTests {
         try await store.close()
     }
 
-    @Test("E108: the row of a resource claims more bytes when its description becomes longer")
+    @Test("E108: the claim for a resource's row in the catalog grows with the length of the description")
     func longerRow() async throws {
         var store = try await fixture.open()
         for name in ["a", "b"] { try await fixture.store(name, length: block, in: store) }

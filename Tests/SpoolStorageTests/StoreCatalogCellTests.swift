@@ -126,7 +126,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E99: with any value in one cell of the catalog, the cache opens, reads, evicts and is repaired",
+        "E99: whatever one cell of the catalog contains, the cache can be opened, repaired and used",
         arguments: cells.indices)
     func cell(_ index: Int) async throws {
         let cell = Self.cells[index]
@@ -186,7 +186,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E201: whatever the value in one cell of the catalog, the first operation finishes, and the cache can be used",
+        "E201: whatever one cell of the catalog contains, any first operation ends, and the cache stays usable",
         arguments: cells.indices)
     func firstOperation(_ index: Int) async throws {
         let cell = Self.cells[index]
@@ -216,7 +216,7 @@ struct StoreCatalogCellTests {
         }
     }
 
-    @Test("E99: a recorded stop offset beyond the end of any resource is ignored, and eviction continues")
+    @Test("E99: a recorded stop offset beyond the end of any resource does not prevent evictions")
     func stop() async throws {
         try await makeCache()
         try change("resource.history", to: "p9223372036854448238".databaseValue)
@@ -250,7 +250,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E99: an extreme number of bytes or of unclean shutdowns does not discard the catalog",
+        "E99: an extreme byte count or count of unclean shutdowns does not cause the catalog to be discarded",
         arguments: [Int64.min, -1, .max])
     func storedBytes(_ number: Int64) async throws {
         for cell in [
@@ -319,7 +319,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E153: a cell of the wrong type loses at most its row: everything else is read, evicted and repaired",
+        "E153: a cell of the wrong type invalidates at most its row; all other data can be read, evicted and repaired",
         arguments: (cells + ["setting.sealKey"]).sorted(), [nil, 1])
     func type(_ cell: String, key: Int?) async throws {
         fixture.setKey(key)
@@ -343,7 +343,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E153: a catalog without one of its settings still records versions", arguments: ["tidyEpoch", "storedBytes"])
+        "E153: a cache whose catalog lacks a setting can still be used", arguments: ["tidyEpoch", "storedBytes"])
     func missingSetting(_ name: String) async throws {
         try await makeCache()
         try edit { db in try db.execute(sql: "DELETE FROM setting WHERE name = ?", arguments: [name]) }
@@ -351,7 +351,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E194: the maximum row number loses at most its own row, and rows can still be added",
+        "E194: if a row has the maximum number, at most this row is lost, and rows can still be added",
         arguments: [
             "UPDATE sqlite_sequence SET seq = 1e300", "UPDATE sqlite_sequence SET seq = 9223372036854775807",
             "UPDATE resource SET id = 9223372036854775807 WHERE id = 1",
@@ -382,7 +382,7 @@ struct StoreCatalogCellTests {
         try await store.close()
     }
 
-    @Test("E153: removing all resources also removes a version whose row does not belong to a resource, with its file")
+    @Test("E153: removing all resources also removes the row and file of a version that belongs to no resource")
     func unreachableVersion() async throws {
         try await makeCache()
         try edit { db in try db.execute(sql: "UPDATE generation SET resource = 'x' WHERE id = 1") }
@@ -457,7 +457,7 @@ struct StoreCatalogCellTests {
     enum Use: CaseIterable { case open, remove, replace, evict }
 
     @Test(
-        "E301: wrong byte counts in a row are corrected, with the accounting, when the row is read or removed",
+        "E301: when a row with wrong byte counts is read or removed, the counts and the totals are corrected",
         arguments: ["storedBytes", "rowBytes"], Use.allCases)
     func counts(column: String, use: Use) async throws {
         let values: [Int64] = [0, 5000, 4 * block, 1 << 37, 1 << 53]
@@ -517,7 +517,8 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E309: dates at the limits are stored, moved and read without overflow", arguments: [-1.0, 1.0], [true, false])
+        "E309: minimum and maximum dates can be stored, rekeyed and read without an overflow",
+        arguments: [-1.0, 1.0], [true, false])
     func datesAtLimit(sign: Double, isClock: Bool) async throws {
         let limit = sign * Double(NumberLimits.seconds)
         if isClock { fixture.calendar.withLock { $0 = limit } }

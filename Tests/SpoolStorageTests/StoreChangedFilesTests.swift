@@ -14,7 +14,7 @@ struct StoreChangedFilesTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("C34: a slice of a file that was removed while its descriptor was closed reports missing bytes")
+    @Test("C34: taking a slice of a file that was removed while it was closed reports missing bytes")
     func sliceOfARemovedFile() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let user = TestUser()
@@ -36,7 +36,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("C34: a slice of a file that was truncated after an earlier slice reports missing bytes")
+    @Test("C34: taking a slice of a file that was truncated after an earlier slice reports missing bytes")
     func sliceOfAShorterFile() async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -53,7 +53,8 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E174: changes to stored bytes of an open file are detected later", arguments: [false, true])
+    @Test(
+        "E174: changes to stored bytes of an open file are detected by reads on the next day", arguments: [false, true])
     func changedWhileOpen(isSlice: Bool) async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -79,7 +80,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E174: changes are detected when a file is opened again in the same process")
+    @Test("E174: changes to a closed file are detected when it is opened again in the same process")
     func changedWhileClosed() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let lease = try fixture.begin("a", length: size, in: store)
@@ -100,7 +101,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("E174: blocks that are growing or not recorded yet are readable after their file is opened again")
+    @Test("E174: blocks that are growing or not recorded yet are still readable after a day")
     func uncheckableAfterReopening() async throws {
         let store = try await fixture.open(openFileLimit: 8)
         let lease = try fixture.begin("a", length: size, in: store)
@@ -139,7 +140,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("A device or pipe instead of a media file is rejected without waiting for a process at its other end")
+    @Test("A pipe with the name of a media file is rejected without waiting for a process at its other end")
     func noFile() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: size, in: store)
@@ -154,7 +155,7 @@ struct StoreChangedFilesTests {
     }
 
     @Test(
-        "A link instead of a media file counts as damaged blocks; checks continue after it, and a repair removes it")
+        "A link with a media file's name counts as damaged; checks continue with other files, and a repair removes it")
     func verifyingPastNoFile() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * Block.size, in: first)
@@ -180,7 +181,8 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("A check continues after a file that can't be opened, and reports its unchecked blocks and the cause")
+    @Test(
+        "If a file can't be opened, a check continues with other files, and reports the unchecked blocks and the cause")
     func verifyingPastUnopenable() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * Block.size, in: first)
@@ -235,7 +237,7 @@ struct StoreChangedFilesTests {
         try await store.close()
     }
 
-    @Test("Released files are removed from the pool")
+    @Test("Released files are removed from the pool of open files")
     func pool() {
         let pool = FilePool(limit: 8)
         for _ in 0..<5000 {

@@ -57,7 +57,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a value of the wrong type, or an invalid value, causes an error or is ignored",
+        "C40: an invalid value or a value of the wrong type in the catalog does not make the cache unusable",
         arguments: [
             "generation SET length = -5", "generation SET length = 'abc'", "generation SET length = 1e300",
             "generation SET length = 100", "generation SET length = 9223372036854775807",
@@ -81,7 +81,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a catalog that lacks tables or columns, or has only unknown ones and no version, is renamed at opening",
+        "C40: a catalog with missing tables or columns, or an unknown schema without a version, is renamed at opening",
         arguments: [
             "DROP TABLE block", "DROP TABLE setting",
             "DROP INDEX resourceByUse; DELETE FROM grdb_migrations",
@@ -122,7 +122,7 @@ struct StoreDamagedCatalogTests {
         #expect(versions == [CatalogSchema.version])
     }
 
-    @Test("A record with an unreadable identifier is replaced, and does not affect other records")
+    @Test("A version with an unreadable identifier is replaced, and does not affect other versions")
     func unreadableName() async throws {
         try await storeTwo()
         try edit("UPDATE generation SET identifier = x'0011' WHERE id = 1")
@@ -136,7 +136,7 @@ struct StoreDamagedCatalogTests {
         try await store.close()
     }
 
-    @Test("The media files of a lost catalog are removed", arguments: [true, false])
+    @Test("If the catalog is missing or empty, all media files are removed", arguments: [true, false])
     func catalogGone(isTruncated: Bool) async throws {
         try await storeTwo()
         if isTruncated {

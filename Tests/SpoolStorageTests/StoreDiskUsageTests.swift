@@ -58,7 +58,7 @@ struct StoreDiskUsageTests {
     ]
 
     @Test(
-        "E161: whichever file system call fails, disk usage is at most the capacity, the rows and the log",
+        "E161: whichever file system call fails, disk usage is limited to the capacity plus the catalog's rows and log",
         arguments: failures.indices)
     func failingCall(_ index: Int) async throws {
         fixture.setKey(index % 2 == 0 ? nil : 1)
@@ -146,7 +146,7 @@ struct StoreDiskUsageTests {
         try await store.close()
     }
 
-    @Test("E449: a transfer that ends after its version was removed does not claim the version's row")
+    @Test("E449: a transfer that ends after its version was removed does not claim bytes for the version's row")
     func rowOfRemovedVersion() async throws {
         let store = try await fixture.open(capacity: Self.capacity)
         let lease = try fixture.begin("a", length: 4 * block, in: store)
@@ -166,7 +166,7 @@ struct StoreDiskUsageTests {
         try await store.close()
     }
 
-    @Test("E302: resources of one byte are counted with the disk space that they and their rows use")
+    @Test("E302: a resource of one byte is counted with the disk space of its file and its row in the catalog")
     func smallResources() async throws {
         let store = try await fixture.open()
         let count = 500

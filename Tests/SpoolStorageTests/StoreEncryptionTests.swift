@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolStorage
 
-@Suite("Store, encrypted", .timeLimit(.minutes(10)))
+@Suite("Store: encryption", .timeLimit(.minutes(10)))
 struct StoreEncryptionTests {
     private let block = Block.size
     private let fixture: StoreFixture
@@ -38,7 +38,7 @@ struct StoreEncryptionTests {
     }
 
     @Test(
-        "The directory contains no unencrypted media or metadata, whether the store is open or closed")
+        "The directory of an encrypted cache contains no unencrypted media or metadata, whether it is open or closed")
     func silence() async throws {
         let store = try await fixture.open()
         try await fill(store)
@@ -62,7 +62,7 @@ struct StoreEncryptionTests {
         #expect(silence.violations(in: fixture.path) == [])
     }
 
-    @Test("With the key, all stored bytes and metadata are available after reopening")
+    @Test("All stored bytes and metadata are available when an encrypted cache is reopened with its key")
     func reopened() async throws {
         var store = try await fixture.open()
         try await fill(store)
@@ -154,7 +154,7 @@ struct StoreEncryptionTests {
         return files
     }
 
-    @Test("Rows that were swapped, changed or shortened count as not stored, and are stored again")
+    @Test("Swapped or changed rows in an encrypted catalog do not cause wrong bytes, and the media can be stored again")
     func forgedRows() async throws {
         for sql in [
             // Swaps two resources' rows, or only single cells of them.

@@ -23,7 +23,7 @@ struct StoreEvictionFaultTests {
         }
     }
 
-    @Test("E94: rows that claim an invalid number of bytes do not cause an overflow in reads, evictions or quotas")
+    @Test("E94: rows that list impossible ranges do not cause an overflow in reads, evictions or quotas")
     func impossibleRanges() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 4 * block, in: store) }
@@ -40,7 +40,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E95: if a directory replaces a media file, the bytes of the file are evicted")
+    @Test("E95: if a media file has been replaced with a directory, its bytes can still be evicted")
     func unopenable() async throws {
         var store = try await fixture.open()
         for name in ["a", "b", "c"] { try await fixture.store(name, length: 20 * block, in: store) }
@@ -60,7 +60,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E96: each part of a presentation counts towards the quota of its host")
+    @Test("E96: each part of a presentation counts toward the quota of its host")
     func quotaOfParts() async throws {
         let store = try await fixture.open(
             eviction: .standard, quotas: [.host("list.example", 100 * block), .host("parts.example", 30 * block)])
@@ -85,7 +85,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E96: a resource with a new tag counts towards the quota of that tag only")
+    @Test("E96: a resource with a new tag counts only toward the quota of that tag")
     func otherTag() async throws {
         let store = try await fixture.open(quotas: [.tag("a", 20 * block), .tag("b", 40 * block)])
         func put(_ name: String) async throws {
@@ -106,7 +106,7 @@ struct StoreEvictionFaultTests {
         try await store.close()
     }
 
-    @Test("E97: a minimum free space that exceeds the volume is rejected and does not cause an eviction")
+    @Test("E97: a minimum free space that is too large for any volume is rejected and does not cause an eviction")
     func absurdFreeSpace() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -118,7 +118,7 @@ struct StoreEvictionFaultTests {
         try await again.close()
     }
 
-    @Test("E93: the next resource to evict is found through an index, for any number of resources")
+    @Test("E93: queries for an eviction use indexes instead of scanning the table of resources")
     func indexed() async throws {
         let store = try await fixture.open()
         try await store.close()
@@ -141,7 +141,7 @@ struct StoreEvictionFaultTests {
     }
 
     @Test(
-        "E94: a wrong stored sum of all bytes is used until the cache is repaired or emptied",
+        "E94: a wrong total byte count in the catalog is used until the cache is repaired or emptied",
         arguments: [0, 1 << 52], [true, false])
     func wrongSum(sum: Int64, isRepaired: Bool) async throws {
         var store = try await fixture.open()

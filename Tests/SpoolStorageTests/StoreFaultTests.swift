@@ -17,7 +17,7 @@ struct StoreFaultTests {
     init() throws { fixture = try StoreFixture() }
 
     @Test(
-        "E51: after an unclean shutdown, verify and export during playback neither report damage nor discard records")
+        "E51: after an unclean shutdown, checks and exports during playback neither report damage nor discard records")
     func verifyBesidePlayback() async throws {
         let length = 40 * block
         do {
@@ -108,7 +108,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E54: after a failed flush, no records are lost, and they are written when the catalog accepts them")
+    @Test("E54: after a failed flush, all records are retained, and are written once the catalog accepts them")
     func failedFlush() async throws {
         let store = try await fixture.open()
         try await fixture.store("before", length: block, in: store)
@@ -157,7 +157,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E412: a version whose recording failed halfway is recorded later, and the previous one is removed")
+    @Test("E412: a version whose recording failed halfway is recorded later, and the previous version is removed")
     func failedRecording() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", as: "old", length: 2 * block, in: store)
@@ -183,7 +183,7 @@ struct StoreFaultTests {
         try await again.close()
     }
 
-    @Test("E54: bad blocks that a read, verify or export finds are missing, reported and released once")
+    @Test("E54: damaged blocks that a read, check or export finds count as missing, and are reported and released once")
     func badBlocks() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 30 * block, in: first)
@@ -224,7 +224,7 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "E54: the blocks of a shortened or deleted file are missing, and the counts are correct",
+        "E54: the lost blocks of a truncated or deleted file count as missing, and the byte counts are correct",
         arguments: [0, 3 * 65536 + 5, -1])
     func lostFile(size: Int64) async throws {
         let first = try await fixture.open()
@@ -273,7 +273,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E55: if the stored start of a block cannot be read, its transfer fetches the block from its start")
+    @Test("E55: if the stored start of a block can't be read, it is discarded, and the whole block is stored again")
     func unreadablePrefix() async throws {
         let first = try await fixture.open()
         let part = try fixture.begin("a", length: 4 * block, in: first)
@@ -321,7 +321,7 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "C35: if files can't be written or created, bytes stay in memory, none are claimed, and one event reports this",
+        "C35: if files can't be written or created, bytes stay in memory unclaimed, and one event reports the error",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS, .EMFILE], [FaultyFileSystem.Call.write, .open])
     func refusingDisk(_ code: POSIXErrorCode, _ call: FaultyFileSystem.Call) async throws {
         let store = try await fixture.open()
@@ -378,7 +378,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E56: if the directory is deleted while open, bytes are stored in memory, and no file remains after closing")
+    @Test("E56: if the directory of an open store is deleted, bytes stay in memory, and no file remains after closing")
     func deletedDirectory() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)

@@ -15,7 +15,7 @@ struct StoreLifeTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("Received bytes are stored, opened as one object for all leases, and listed without block records")
+    @Test("After reopening, stored bytes are readable and listed, and all leases of a version share one object")
     func storedAndOpened() async throws {
         var store = try await fixture.open()
         #expect(try await store.lease(key) == nil)
@@ -61,7 +61,7 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("A new version replaces the old one as soon as its first block is stored")
+    @Test("The stored version is replaced as soon as the first block of the new version is stored")
     func replacement() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 4 * block, in: store)
@@ -91,7 +91,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.count == 1)
     }
 
-    @Test("A version without a complete block is discarded, and the stored version stays")
+    @Test("A new version without a complete block is discarded, and the stored version stays")
     func unproven() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -109,7 +109,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.count == 1)
     }
 
-    @Test("If no other version is stored, an incomplete block is stored and continued later")
+    @Test("If no other version is stored, an incomplete first block is stored")
     func firstBytes() async throws {
         let store = try await fixture.open()
         let first = try fixture.begin("a", length: 2 * block, in: store)
@@ -180,7 +180,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("E54: concurrent removals and openings of one resource leave correct counts")
+    @Test("E54: after concurrent removals and openings of one resource, the byte counts are correct")
     func removedByMany() async throws {
         let store = try await fixture.open()
         for round in 0..<10 {
@@ -220,7 +220,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("Changes to a description are stored; a length below the stored bytes is rejected")
+    @Test("Changes to a version's description are stored, but a length below the number of stored bytes is rejected")
     func described() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", in: store)
@@ -240,7 +240,8 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("E57: after close, every call throws .closed, no file changes, and leases can read open files")
+    @Test(
+        "E57: after a store is closed, every call throws .closed, files do not change, and leases can read open files")
     func closed() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)

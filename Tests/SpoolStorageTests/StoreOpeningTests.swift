@@ -33,7 +33,7 @@ struct StoreOpeningTests {
         try await fixture.open(capacity: 0, memoryLimit: 1 << 20, openFileLimit: 8).close()
     }
 
-    @Test("C36: a second store is rejected with an error that names the owning process; inspection is allowed")
+    @Test("C36: opening a directory in use fails with an error that names the process, but inspecting it succeeds")
     func inUse() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -48,7 +48,7 @@ struct StoreOpeningTests {
         #expect(none?.code == .notStored)
     }
 
-    @Test("A store that is released without closing unlocks the directory, as after an unclean shutdown")
+    @Test("A store that is released without being closed unlocks its directory, and its media can be read later")
     func releaseBytes() async throws {
         var store: Store? = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: #require(store))
@@ -63,7 +63,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: a directory that another user owns or can write to is rejected with the reason")
+    @Test("E59: a directory that another user owns or can write to is rejected, and the error states the reason")
     func foreign() async throws {
         try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
         for mode in [0o770, 0o702, 0o777] {
@@ -88,7 +88,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "E59: on a read-only or full disk, stored media plays, new media stays in memory, and one notice reports it",
+        "E59: on a read-only or full disk, stored media plays, new media stays in memory, and one notice reports this",
         arguments: [POSIXErrorCode.EROFS, .ENOSPC], [true, false])
     func readOnly(_ code: POSIXErrorCode, isClean: Bool) async throws {
         let first = try await fixture.open()
@@ -125,7 +125,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E59: on a read-only disk, a catalog with an incomplete change is not used")
+    @Test("E59: on a read-only disk, a catalog with an incomplete transaction is not used")
     func brokenOffChange() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 3 * block, in: first)
@@ -170,8 +170,7 @@ struct StoreOpeningTests {
         #expect(!FileManager.default.fileExists(atPath: fixture.path))
     }
 
-    @Test(
-        "C33: after an unclean shutdown, orphans are removed, and unclaimed bytes are freed when a file is opened")
+    @Test("C33: after an unclean shutdown, orphaned files are removed, and opening a file frees its unclaimed bytes")
     func uncleanEnd() async throws {
         let first = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: first)
@@ -202,7 +201,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "Recorded blocks without bytes after an unclean shutdown are discarded when their file is opened",
+        "After an unclean shutdown, recorded blocks without bytes on disk are discarded when their file is opened",
         arguments: [false, true])
     func claimsWithoutBytes(_ isFileGone: Bool) async throws {
         let first = try await fixture.open()
@@ -231,7 +230,7 @@ struct StoreOpeningTests {
         try await store.close()
     }
 
-    @Test("A failed cleanup continues after the store is reopened")
+    @Test("A cleanup that failed is repeated after the store is reopened")
     func sweepGoesOn() async throws {
         try await fixture.open().close()
         try fixture.recordUncleanEnd()
@@ -267,7 +266,7 @@ struct StoreOpeningTests {
     }
 
     @Test(
-        "A directory from an earlier version is rejected with an error, and not changed",
+        "A cache directory from an earlier version of Spool is rejected with an error, and is not changed",
         arguments: [["1"], ["1", "2", "3", "offline", "4", "5", "6"], ["7"]])
     func earlierVersion(versions: [String]) async throws {
         let store = try await fixture.open()
@@ -319,7 +318,7 @@ struct StoreOpeningTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("E57: closing with a thousand transfers in progress opens, reads and writes none of their files")
+    @Test("E57: closing a store with a thousand transfers in progress does not open, read or write their files")
     func closingManyOpen() async throws {
         let store = try await fixture.open()
         var leases: [Lease] = []
@@ -342,7 +341,7 @@ struct StoreOpeningTests {
         try await again.close()
     }
 
-    @Test("E60: after the clock changes by years and back, the eviction order and the times of use are correct")
+    @Test("E60: once a clock that was wrong by years is corrected, the eviction order and times of use are correct")
     func calendarJumps() async throws {
         let store = try await fixture.open()
         for name in ["a", "b", "c", "d"] { try await fixture.store(name, length: block, in: store) }

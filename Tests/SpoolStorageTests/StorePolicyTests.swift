@@ -14,7 +14,7 @@ struct StorePolicyTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("With the policy never, media that does not fit is not stored, and only evict(to:) evicts media")
+    @Test("Under the policy `never`, bytes that exceed the capacity are not stored, and only evict(to:) evicts media")
     func never() async throws {
         let store = try await fixture.open(capacity: 10 * block, eviction: .never)
         for name in ["a", "b"] { try await fixture.store(name, length: 4 * block, in: store) }
@@ -34,7 +34,7 @@ struct StorePolicyTests {
         try await store.close()
     }
 
-    @Test("Unused media is evicted after the maximum age, at opening and while open; pinned and open media stays")
+    @Test("Media that was not used for the maximum age is evicted, at opening and later, unless it is pinned or open")
     func age() async throws {
         var store = try await openRunning()
         for name in ["old", "pinned", "open"] { try await fixture.store(name, length: block, in: store) }

@@ -32,7 +32,7 @@ struct StorePresentationTests {
         try await store.resources().map { String($0.url.split(separator: "/").last ?? "") }.sorted()
     }
 
-    @Test("A use of a part is a use of its presentation, whose parts are evicted from the end, with the playlist last")
+    @Test("Using a part counts as using its presentation, whose parts are evicted from the end, with the playlist last")
     func use() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)
@@ -49,7 +49,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("One use of a playlist counts for its hundreds of parts, even after reopening")
+    @Test("A use of a playlist counts as a use of all its 300 parts, even after the store is reopened")
     func many() async throws {
         var store = try await fixture.open()
         try await self.store("list", store)
@@ -70,7 +70,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("A pin of the playlist protects its parts, including later parts, until it is unpinned")
+    @Test("A pinned playlist protects its parts from eviction, including later parts, until it is unpinned")
     func pin() async throws {
         let store = try await fixture.open()
         try await self.store("list", store)
@@ -122,7 +122,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("E344: a pinned playlist is detached from its unpinned master playlist, and is not removed together with it")
+    @Test("E344: pinning a playlist detaches it from its master playlist, whose removal then does not remove it")
     func pinnedPlaylistOfOther() async throws {
         let store = try await fixture.open()
         for name in ["list", "other"] { try await self.store(name, store) }

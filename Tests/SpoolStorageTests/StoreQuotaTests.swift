@@ -35,7 +35,7 @@ struct StoreQuotaTests {
         .sorted()
     }
 
-    @Test("Media from a host above its quota is evicted, including media stored before the quota was set")
+    @Test("Media that exceeds its host's quota is evicted, even if it was stored before the quota was set")
     func hosts() async throws {
         var store = try await fixture.open()
         for name in ["a1", "a2", "a3"] { try await self.store(name, store) }
@@ -51,7 +51,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("Media above the quota of its latest tag is evicted, even after reopening and in an encrypted cache")
+    @Test("Media counts toward the quota of its latest tag, even after an encrypted cache is reopened")
     func tags() async throws {
         fixture.setKey(1)
         let quotas = [EvictionQuota.tag("pod casts", 20 * block)]
@@ -70,7 +70,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("Pinned media does not count toward quotas; media being read stays, and other media is evicted")
+    @Test("Pinned media does not count toward a quota, and media that is being read is not evicted because of a quota")
     func inUse() async throws {
         let store = try await fixture.open(quotas: [.host("a.example", 10 * block)])
         try await self.store("a1", store)
@@ -123,7 +123,7 @@ struct StoreQuotaTests {
         try await store.close()
     }
 
-    @Test("E262: by default, 500 MB or 5 % of the volume stays free; an unknown volume does not prevent the opening")
+    @Test("E262: by default, 500 MB, or 5 % of a small volume, stays free; a volume of unknown size can still be used")
     func standardFreeSpace() async throws {
         fixture.files.setFreeSpace(100_000_000_000)
         var store = try await fixture.open(minimumFreeSpace: nil)

@@ -12,7 +12,7 @@ struct StoreRandomTests {
     private static let length = 12 * Block.size + 777
 
     @Test(
-        "After random concurrent operations and faults, no byte is wrong and the counts are correct",
+        "After random concurrent operations and faults, all stored bytes and all byte counts are correct",
         arguments: 0..<(ProcessInfo.processInfo.environment["SPOOL_STORE_SEEDS"].flatMap(UInt64.init) ?? 16))
     func mixture(seed: UInt64) async throws {
         // A store in memory outlives each session, as files do.

@@ -20,7 +20,7 @@ struct StoreReadOnlyTests {
         ) { _ in }
     }
 
-    @Test("C36: stored bytes are read and exported")
+    @Test("C36: a read-only store can read and export bytes that another store has stored")
     func reads() async throws {
         await #expect(throws: CacheError.self) { try await open() }
         let store = try await fixture.open()
@@ -47,7 +47,8 @@ struct StoreReadOnlyTests {
         try await store.close()
     }
 
-    @Test("C36: bytes that are evicted, damaged, removed or replaced meanwhile are missing, never wrong")
+    @Test(
+        "C36: in a read-only store, bytes that are evicted, damaged or removed meanwhile are missing, but never wrong")
     func misses() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 4 * block, in: store)
@@ -88,7 +89,7 @@ struct StoreReadOnlyTests {
         try await store.close()
     }
 
-    @Test("E414: a store that replaces an unwritable store shares the replaced store's limit on open files")
+    @Test("E414: a store that replaces a read-only store shares the replaced store's limit on open files")
     func sharedFileLimit() async throws {
         let names = (0..<12 as Range<Int>).map { "\($0)" }
         let writer = try await fixture.open()

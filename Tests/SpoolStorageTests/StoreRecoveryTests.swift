@@ -23,7 +23,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Foreign directories
 
-    @Test("E155: a directory that another account creates during the opening is rejected, and no file is created in it")
+    @Test("E155: a directory that another account creates while the cache is being opened is rejected and stays empty")
     func createdByAnother() async throws {
         let path = fixture.path
         fixture.files.decide { call, called in
@@ -36,7 +36,7 @@ struct StoreRecoveryTests {
         #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
     }
 
-    @Test("E155: a cache whose media folder other users can write to is rejected, even as read-only")
+    @Test("E155: a cache whose media folder other users can write to is rejected, even if it is opened as read-only")
     func foreignMedia() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -95,7 +95,7 @@ struct StoreRecoveryTests {
         try await store.close()
     }
 
-    @Test("E156: a damaged catalog that exceeds the space for rows is removed")
+    @Test("E156: a damaged catalog is removed if it exceeds the space that is reserved for the catalog")
     func largeSetAsideCatalog() async throws {
         try await fixture.open(capacity: block).close()
         try Data(repeating: 0x5A, count: 1 << 20).write(to: URL(fileURLWithPath: fixture.path + "/catalog.sqlite"))
@@ -105,7 +105,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Loss of power
 
-    @Test("E157: after a key change, previous files are removed only when the new catalog is on the device")
+    @Test("E157: after a key change, previous files are removed only once the new catalog is on the device")
     func rekeyOrder() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -181,7 +181,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Failed removals and the log
 
-    @Test("E159: failures to remove any number of files are recorded once in the catalog, and again after a cleanup")
+    @Test("E159: however many files can't be removed, the catalog records this only once until the next cleanup")
     func failedRemovals() async throws {
         let store = try await fixture.open(capacity: 100 * block)
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }
@@ -207,7 +207,7 @@ struct StoreRecoveryTests {
         try await store.close()
     }
 
-    @Test("E160: the catalog's log uses at most 1 MiB in a small cache")
+    @Test("E160: in a small cache, the catalog's log is limited to 1 MiB plus one transaction")
     func log() async throws {
         let store = try await fixture.open(capacity: 12_000_000)
         for number in 0..<600 {

@@ -35,7 +35,7 @@ struct StoreRefusalTests {
     }
 
     @Test(
-        "E307: a cache that is rejected is not changed by attempts to open it",
+        "E307: a rejected attempt to open a cache does not change its files",
         arguments: Refusal.allCases, [true, false])
     func unchanged(_ refusal: Refusal, isClean: Bool) async throws {
         fixture.setKey([.noKey, .wrongKey].contains(refusal) ? 1 : nil)

@@ -111,7 +111,7 @@ struct StoreRekeyTests {
         }
     }
 
-    @Test("If rekeying is killed at any file system call, the cache still has one key and all of its media")
+    @Test("If rekeying fails at any file system call, one key still opens the cache, and no media is lost")
     func killed() async throws {
         try await fill(fixture)
         var step = 0
@@ -147,7 +147,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("Without enough free space, rekeying fails with the available and required sizes, and changes nothing")
+    @Test("Without enough free space, rekeying fails, reports the available and required space, and changes nothing")
     func volumeSpace() async throws {
         try await fill(fixture)
         let files = Set(fixture.mediaFiles)
@@ -168,7 +168,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("A wrong key, an unchanged state, and a missing or open cache are rejected, and nothing changes")
+    @Test("Rekeying with a wrong or unchanged key, or of a missing or open cache, is rejected and changes nothing")
     func refused() async throws {
         let none = await #expect(throws: CacheError.self) { try await rekey(fixture, from: nil, to: 1) }
         #expect(none?.code == .notStored && !FileManager.default.fileExists(atPath: fixture.path))
@@ -201,7 +201,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("E95: another kind of file with the name of a media file does not prevent the rekeying of other files")
+    @Test("E95: a directory with the name of a media file does not prevent the rekeying of other files")
     func unopenable() async throws {
         try await fill(fixture)
         let plain = Set(fixture.mediaFiles)
@@ -217,7 +217,7 @@ struct StoreRekeyTests {
         try await store.close()
     }
 
-    @Test("A damaged block is not copied, and is missing afterwards")
+    @Test("Rekeying does not copy a damaged block, which counts as missing afterward")
     func damaged() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: Self.length, in: store)
@@ -265,7 +265,7 @@ struct StoreRekeyTests {
         try await expectAll(fixture)
     }
 
-    @Test("E310: changing the key of a cache whose record lists a huge range copies only its blocks")
+    @Test("E310: if a version's row lists a huge range, changing the key copies only the recorded blocks")
     func hugeRange() async throws {
         let fixture = try StoreFixture()
         let store = try await fixture.open()

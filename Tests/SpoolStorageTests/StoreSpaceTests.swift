@@ -15,7 +15,7 @@ struct StoreSpaceTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    @Test("C37: eight concurrent writers store ten times the capacity, and never exceed it")
+    @Test("C37: eight concurrent writers that store ten times the capacity never exceed the capacity")
     func neverAbove() async throws {
         let capacity = 20 * block
         let store = try await fixture.open(capacity: capacity)
@@ -101,7 +101,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("Bytes at the end of a file that a closed cache still reads do not stop an eviction")
+    @Test("A file that is still being read through a closed store does not prevent the eviction of other files")
     func tailInUse() async throws {
         let closed = try await fixture.open()
         for name in ["a", "b"] {
@@ -168,7 +168,8 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("If no media can be evicted, bytes that a reader waits for go to memory, and others are rejected")
+    @Test(
+        "If no media can be evicted, bytes that a reader waits for are stored in memory, and other bytes are rejected")
     func full() async throws {
         let store = try await fixture.open(capacity: 3 * block)
         try await fixture.store("kept", length: 3 * block, in: store)
@@ -190,7 +191,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("The policy chooses the victims; a smaller capacity causes an immediate eviction and is saved")
+    @Test("A smaller capacity is saved, and immediately causes the eviction of media that the policy chooses")
     func policy() async throws {
         var store = try await fixture.open(eviction: .largestFirst)
         for (name, count) in [("small", 1), ("large", 5), ("middle", 3)] as [(String, Int64)] {
@@ -231,7 +232,8 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("A block that started in memory is stored on disk when its start is received again")
+    @Test(
+        "A block stays readable if it is started in memory, received again once the disk has space, and then continued")
     func blockBegunTwice() async throws {
         let store = try await fixture.open(capacity: block)
         try await fixture.store("kept", length: block, in: store)
@@ -256,7 +258,8 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("E58: there is one limit for all resources' bytes in memory, which an awaited block may exceed")
+    @Test(
+        "E58: all resources share one limit on bytes in memory, which only a block that a reader waits for may exceed")
     func memory() async throws {
         let store = try await fixture.open(memoryLimit: 1 << 20)
         let limit = 16 * block
@@ -295,7 +298,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("Memory is released with the last lease, even for a block whose transfer did not end")
+    @Test("The memory of a version is released with the last lease, even if a transfer has not ended")
     func memoryOfUnendedTransfer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", in: store, isKept: false)
@@ -339,7 +342,7 @@ struct StoreSpaceTests {
         #expect(store.openFileCount == 0)
     }
 
-    @Test("E58: if the system has no free descriptors, unused ones are closed and the call is repeated")
+    @Test("E58: if the system has no free descriptors, unused files are closed, and the opening is tried again")
     func outOfDescriptors() async throws {
         let store = try await fixture.open()
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }

@@ -37,7 +37,7 @@ struct StoreStandardEvictionTests {
         return Dictionary(uniqueKeysWithValues: resources)
     }
 
-    @Test("Replayed media stays, even after reopening; only the start of media that was played once stays")
+    @Test("Evictions leave replayed media complete, even after reopening, but only the start of media played once")
     func playedAgain() async throws {
         var store = try await fixture.open(eviction: .standard)
         for name in ["a", "b", "c", "d", "b"] { try await play(name, in: store) }
@@ -161,7 +161,7 @@ struct StoreStandardEvictionTests {
         try await store.close()
     }
 
-    @Test("The history in an encrypted catalog is unreadable, and it remains after a key change")
+    @Test("The playback history in an encrypted catalog is unreadable, and remains after the cache is decrypted")
     func encrypted() async throws {
         fixture.setKey(1)
         var store = try await fixture.open(eviction: .standard)

@@ -25,7 +25,7 @@ struct StoreTurnsTests {
         return gate
     }
 
-    @Test("Opening a key waits until its removal ends; opening another key does not wait")
+    @Test("Opening a resource waits until its removal ends, but opening another resource does not wait")
     func opensAfterRemoval() async throws {
         let store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -87,7 +87,7 @@ struct StoreTurnsTests {
         try await store.close()
     }
 
-    @Test("If a new version is stored after the catalog was read, the new version is opened")
+    @Test("If a new version is stored while a resource is being opened, the new version is opened")
     func replacedWhileOpening() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", as: "old", length: 2 * block, in: store)
@@ -123,7 +123,7 @@ struct StoreTurnsTests {
         try await store.close()
     }
 
-    @Test("While the removal of a key is being written, none of its versions is leased, recorded or closed")
+    @Test("While the removal of a resource is being written, its versions are not leased, recorded or closed")
     func removing() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 3 * block, in: store)

@@ -75,7 +75,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E163: while a write to one file is slow, space is reserved for other resources")
+    @Test("E163: while a write to one file is slow, space can be reserved for other resources")
     func evictsBesideSlowFile() async throws {
         let store = try await fixture.open(capacity: 6 * block)
         let user = TestUser()
@@ -123,7 +123,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: while a timed round of writes waits, no second round starts")
+    @Test("E164: while a round of catalog writes that a timer started is waiting, no second round starts")
     func oneRoundByTimer() async throws {
         let store = try await fixture.open()
         let lease = try fixture.begin("a", length: 64 * block, in: store)
@@ -153,7 +153,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E164: each lane leaves one thread free for each lane above it")
+    @Test("E164: with enough threads, each lane leaves one thread free for each lane above it")
     func laneLimits() {
         var limits = LaneLimits(threadLimit: 8, laneCount: 4)
         #expect(limits.limits == [8, 7, 6, 5])
@@ -197,7 +197,7 @@ struct StoreWaitTests {
         for task in work { await task.value }
     }
 
-    @Test("E165: a task that is cancelled while it waits for a key's turn ends, and the next task gets the turn")
+    @Test("E165: cancelling a task that waits for a key's turn ends the wait, and the next task gets the turn")
     func cancelledWait() async throws {
         let turns = KeyTurns<Int>(.file)
         #expect(turns.tryTake(0))
@@ -218,7 +218,7 @@ struct StoreWaitTests {
         #expect(turns.waiterCount(0) == 0)
     }
 
-    @Test("E165: opening a version ends if its task is cancelled while another task has the key's turn")
+    @Test("E165: cancelling a task ends its attempt to open a version, even while another task has the key's turn")
     func cancelledOpening() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: block, in: store)
@@ -245,7 +245,7 @@ struct StoreWaitTests {
         return gate
     }
 
-    @Test("E166: if freeing space is slow, the bytes that a player waits for go through memory, after one wait")
+    @Test("E166: if freeing space is slow, the bytes that a player waits for are stored in memory after a single wait")
     func lateSpace() async throws {
         let store = try await fixture.open(capacity: 8 * block)
         try await fixture.store("old", length: 8 * block, in: store)
@@ -305,7 +305,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E166: a catalog that is being closed waits only briefly for another program's lock")
+    @Test("E166: while a catalog is being closed, it waits only briefly for another program's lock")
     func busyWait() async throws {
         let wait = BusyWait()
         #expect(wait.allowsAttempt(after: 999) && !wait.allowsAttempt(after: 1000))
@@ -354,7 +354,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E168: changes to other resources do not cause the opening of a version to reread its record")
+    @Test("E168: while a version is being opened, changes to other resources do not cause its record to be read again")
     func otherChanges() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)
@@ -417,7 +417,7 @@ struct StoreBoundedRequestTests {
         try await store.close()
     }
 
-    @Test("E171: the variants of a resource are found through an index, whether or not they are recorded")
+    @Test("E171: variants of a resource are found before and after they are recorded, and the query uses an index")
     func variants() async throws {
         for encryption in [nil, 1] as [Int?] {
             let fixture = try StoreFixture()
@@ -546,7 +546,7 @@ struct LockClassTests {
     }
 
     #if DEBUG
-    @Test("A thread's held lock classes are recorded, even after an error")
+    @Test("The classes of the locks that a thread holds are recorded until the locks are released, even by an error")
     func held() {
         struct Failure: Error {}
         let file = TryableLock(0, .mayWaitForFile)
@@ -576,7 +576,7 @@ struct LockClassTests {
         #expect(lock.withLock { $0 } == 8000)
     }
 
-    @Test("In a debug build, the process fails if a thread waits for a file while it holds a lock for all keys")
+    @Test("In a debug build, waiting for a file while holding a lock for all keys causes a crash")
     func violation() async {
         await #expect(processExitsWith: .failure) {
             let file = ClassedMutex(0, .mayWaitForFile)
