@@ -8,7 +8,7 @@ private func control(_ values: String...) -> CacheControl {
 }
 
 @Suite struct CacheControlTests {
-    @Test("A20: directives are parsed in any case, from one or several fields, quoted or not (9111 §5.2)")
+    @Test("A20: cache directives are parsed in any case, from one or several fields, quoted or not (9111 §5.2)")
     func directives() {
         let read = control("No-Store, max-age=60", "private=\"a, no-cache\", S-MAXAGE=\"7\" , immutable,,x=y")
         var expected = CacheControl()
@@ -34,7 +34,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A malformed number counts as 0 and a huge one as the limit; the first occurrence of a directive is used",
+        "A malformed number in a directive counts as 0, a huge number as the limit; repeated directives are ignored",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
             ("max-age=99999999999999999999", NumberLimits.seconds), ("max-age=9, max-age=5, max-age=17", 9),
@@ -52,7 +52,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "must-understand overrides no-store if the status is understood; otherwise it forbids storing (9111 §5.2.2.3)")
+        "must-understand overrides no-store if the status is understood, and forbids storing otherwise (9111 §5.2.2.3)")
     func mustUnderstand() {
         func keeps(_ text: String, _ status: Int) -> Bool {
             control(text).allowsStoring(shared: true, hasAuthorization: false, status: status)
@@ -65,7 +65,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A valid CDN-Cache-Control replaces Cache-Control and Expires (9213 §2)",
+        "In a shared cache, a valid CDN-Cache-Control replaces Cache-Control and Expires (9213 §2)",
         arguments: [
             // The field, the seconds of freshness, and whether storing is allowed. If the seconds are `nil`, the field
             // is ignored.
@@ -155,7 +155,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(!read.isFresh(at: made + 50))
     }
 
-    @Test("Extreme times and numbers do not cause an overflow")
+    @Test("Extreme times and numbers in a response do not cause an overflow in its age")
     func extremes() {
         let read = Freshness(
             fields: fields([("Age", "9223372036854775807"), ("Cache-Control", "max-age=99999999999999999999")]),
@@ -184,7 +184,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A20: Vary with * or a malformed name does not match any other request",
+        "A20: a response whose Vary contains * or a malformed name does not match any other request",
         arguments: ["*", "Accept, *", "a b", "Accept, (x)"])
     func any(text: String) {
         let vary = Vary(fields: fields([("Vary", text)]))

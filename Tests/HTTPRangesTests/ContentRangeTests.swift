@@ -17,7 +17,7 @@ import Testing
         #expect(parsed.text == text)
     }
 
-    @Test("A18: the unit is case-insensitive, and extra spaces are ignored")
+    @Test("A18: the unit in Content-Range is case-insensitive, and extra spaces are ignored")
     func lenient() {
         #expect(ContentRange(parsing: " BYTES  0-99/1000 ")?.text == "bytes 0-99/1000")
     }

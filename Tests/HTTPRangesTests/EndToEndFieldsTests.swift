@@ -9,7 +9,7 @@ struct EndToEndFieldsTests {
         HTTPFields(try lines.map { HTTPField(name: try #require(HTTPField.Name($0.0)), value: $0.1) })
     }
 
-    @Test("Hop-by-hop fields, and fields that Connection names regardless of case, are not forwarded (9110 §7.6.1)")
+    @Test("Hop-by-hop fields, and fields that are listed in Connection in any case, are not forwarded (9110 §7.6.1)")
     func hopByHop() throws {
         let all = try fields([
             ("Content-Type", "audio/mpeg"), ("Connection", "close, X-One"), ("x-one", "1"), ("X-Two", "2"),
@@ -21,7 +21,7 @@ struct EndToEndFieldsTests {
         #expect(left == ["Content-Type", "X-Two", "Set-Cookie", "WWW-Authenticate"])
     }
 
-    @Test("Stored fields exclude framing, Age and the secrets of one user")
+    @Test("Stored header fields exclude framing fields, Age, and fields that contain secrets of one user")
     func storable() throws {
         let all = try fields([
             ("ETag", "\"1\""), ("Content-Length", "5"), ("Content-Range", "bytes 0-4/5"), ("Age", "3"),
@@ -44,7 +44,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E84: a cookie is stored only if the response has a lifetime for a shared cache",
+        "E84: a cookie is stored only if the response specifies a lifetime for shared caches",
         arguments: [
             ("max-age=9", true), ("s-maxage=9, max-age=0", true), ("public, max-age=9", true), ("max-age=0", false),
             ("public", false), ("public, max-age=0", false), ("s-maxage=0, max-age=9", false),
@@ -58,7 +58,7 @@ struct EndToEndFieldsTests {
     }
 
     @Test(
-        "E120: a cookie is not stored if no-cache or private lists it, even if other directives permit it",
+        "E120: a cookie is not stored if no-cache or private lists Set-Cookie, even if other directives permit storing",
         arguments: [
             "public, max-age=9, no-cache=\"Set-Cookie\"", "s-maxage=9, private=\"set-cookie\"",
             "public, max-age=9, private=\"X-A, SET-COOKIE\"",
@@ -110,7 +110,8 @@ struct EndToEndFieldsTests {
         #expect(EndToEndFields.protectiveBytes(of: [.eTag: long]) == 0)
     }
 
-    @Test("Above the limit, the largest fields that no cache needs are removed first, then the largest remaining ones")
+    @Test(
+        "Above the limit, the largest fields that no cache needs are removed first, then the largest remaining fields")
     func bounded() throws {
         let long = String(repeating: "x", count: 1000)
         let all = try fields([

@@ -5,7 +5,7 @@ import Testing
 @Suite("Nodes in Forwarded and X-Forwarded-For")
 struct ForwardedNodesTests {
     @Test(
-        "Nodes are read in order, without ports or brackets",
+        "The nodes in Forwarded are read in order, without ports and brackets",
         arguments: [
             (["for=192.0.2.43"], ["192.0.2.43"]),
             (["For=\"[2001:db8:cafe::17]:4711\""], ["2001:db8:cafe::17"]),
@@ -26,7 +26,7 @@ struct ForwardedNodesTests {
     }
 
     @Test(
-        "E209: malformed Forwarded fields are rejected, even if a quoted string would hide the next element",
+        "E209: malformed Forwarded fields are rejected, even if an unclosed quotation hides the next element",
         arguments: [
             "for", "=x", "for=\"192.0.2.1", "for=\"x, for=192.0.2.1", "for=\"x, for=\"[2001:db8::1]\"",
             "for=192.0.2.1 x", "for =192.0.2.1", "for= 192.0.2.1", "for=192.0.2.1;for=192.0.2.2", "for=a b",

@@ -14,7 +14,7 @@ import Testing
     }
 
     @Test(
-        "Known dates are converted to the right number of seconds since 1970",
+        "Known dates are converted to the expected number of seconds since 1970, and back",
         arguments: [
             ("Thu, 01 Jan 1970 00:00:00 GMT", 0), ("Wed, 31 Dec 1969 23:59:59 GMT", -1),
             ("Tue, 29 Feb 2000 12:00:00 GMT", 951_825_600), ("Mon, 01 Mar 2100 00:00:00 GMT", 4_107_542_400),
@@ -84,7 +84,7 @@ import Testing
         #expect(RetryAfter(parsing: text) == expected)
     }
 
-    @Test("The delay is never negative and never overflows")
+    @Test("The delay from a Retry-After field is never negative and does not overflow")
     func delays() {
         let date = RetryAfter.date(HTTPDate(secondsSince1970: 100))
         #expect(date.delay(now: 40) == .seconds(60))

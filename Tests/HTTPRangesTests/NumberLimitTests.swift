@@ -8,7 +8,7 @@ import Testing
 @Suite struct NumberLimitTests {
     private static let limit = NumberLimits.byteOffset
 
-    @Test("E98: a Content-Length up to 2^53 is accepted, and the reason for rejecting a larger one states the limit")
+    @Test("E98: a Content-Length up to 2^53 is accepted, and the reason for rejecting a larger value states the limit")
     func contentLength() {
         let largest = evaluate(makeResponse(200, ("Content-Length", "\(Self.limit)")), from: nil, end: nil)
         #expect(largest.accepted?.version.length == Self.limit)
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test("E98: a Content-Range up to 2^53 is accepted, and the reason for rejecting a larger one states the limit")
+    @Test("E98: a Content-Range up to 2^53 is accepted, and the reason for rejecting a larger range states the limit")
     func contentRange() {
         let last = Self.limit - 1
         let text = "bytes \(last - 99)-\(last)/\(Self.limit)"

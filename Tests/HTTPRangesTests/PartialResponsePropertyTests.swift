@@ -128,7 +128,7 @@ import Testing
         return nil
     }
 
-    @Test("Parsers don't crash on mutated header text, and parse their own output to the same value")
+    @Test("Parsers of header fields do not crash on mutated text, and parse their own output to the same value")
     func parsers() {
         var generator = SeededGenerator(seed: 14)
         let seeds = [

@@ -28,7 +28,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.offset == 0 && placement.end == 1000)
     }
 
-    @Test("A1: a part with the same strong tag is combined with the stored version, whose other fields stay")
+    @Test("A1: a part with the same strong tag is combined with the stored version, whose description does not change")
     func sameTag() throws {
         let response = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/*"))
         let placement = try #require(evaluate(response, stored: stored()).accepted)
@@ -38,7 +38,8 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.discrepancy == nil)
     }
 
-    @Test("A3: under the strong rule, a part without a strong validator causes a restart, unless it starts at byte 0")
+    @Test(
+        "A3: under the strong rule, a part without a strong validator restarts the request, unless it starts at byte 0")
     func unprovenStrong() throws {
         for tag in ["W/\"a\"", nil] {
             let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", tag ?? ""))
@@ -49,7 +50,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A3: under the strong rule, Last-Modified proves a version only if it is 60 s older than Date")
+    @Test("A3: under the strong rule, Last-Modified proves a version only if it is at least 60 s older than Date")
     func lastModified() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let response = makeResponse(206, range, ("Last-Modified", modified), ("Date", later))
@@ -63,7 +64,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A3: the immutable rule requires equal length and type, and no different validator")
+    @Test("A3: under the immutable rule, parts are combined unless their length, type or validator differs")
     func immutable() throws {
         func decision(_ pairs: (String, String)..., length: String = "1000") -> PartialResponse.Decision {
             var response = makeResponse(206, ("Content-Range", "bytes 500-599/\(length)"))
@@ -80,7 +81,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision(("Content-Type", "video/mp4")).renewed?.offset == 500)
     }
 
-    @Test("A3: the validator of a version joined without proof can show that it changed, but not that it is the same")
+    @Test("A3: if parts were combined without proof, their validator can show a change, but cannot prove equality")
     func joinedWithoutProof() throws {
         let response = makeResponse(206, ("Content-Range", "bytes 500-599/1000"), ("ETag", "\"a\""))
         let placement = try #require(evaluate(response, stored: stored(tag: nil), rule: .immutable).accepted)
@@ -113,7 +114,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(placement.end == 1000)
     }
 
-    @Test("A5: a 200 without validators joins the version under the immutable rule, and starts a new one otherwise")
+    @Test("A5: a 200 without validators joins the stored version under the immutable rule, and replaces it otherwise")
     func unprovenWhole() {
         let response = makeResponse(200, ("Content-Length", "1000"), ("Content-Type", "audio/mpeg"))
         #expect(evaluate(response, stored: stored(), rule: .immutable).accepted?.offset == 0)
@@ -175,7 +176,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(whole, stored: stored(tag: nil, encoding: "gzip"), rule: .immutable).renewed?.offset == 0)
     }
 
-    @Test("A19: unencoded bytes are never combined with encoded ones; the encoding “identity” counts as none")
+    @Test("A19: unencoded bytes are never combined with encoded bytes; the encoding “identity” counts as no encoding")
     func plainAfterEncoded() {
         let range = ("Content-Range", "bytes 500-599/1000")
         let plain = makeResponse(206, range, ("ETag", "\"a\""), ("Content-Encoding", "Identity"))
@@ -186,7 +187,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "E221: an unknown Content-Encoding counts as none",
+        "E221: an unknown Content-Encoding counts as no encoding",
         arguments: ["aws-chunked", "none", "UTF-8", "", "binary", "identity, utf-8"])
     func unknownEncoding(_ name: String) {
         let part = makeResponse(
@@ -244,7 +245,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision("600-699", from: 500, end: 20).isMalformed)
     }
 
-    @Test("A7: a body shorter than its Content-Range is stored up to its end, with a discrepancy")
+    @Test("A7: a body that is shorter than its Content-Range is stored up to its end, and the discrepancy is reported")
     func shorterBody() throws {
         let response = makeResponse(
             206, ("Content-Range", "bytes 500-599/1000"), ("Content-Length", "50"), ("ETag", "\"a\""))
@@ -307,7 +308,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(response).isMalformed)
     }
 
-    @Test("Repeated equal Content-Length values count as one (9110 §8.6)")
+    @Test("Repeated equal Content-Length values count as a single value (9110 §8.6)")
     func sameLengthTwice() {
         #expect(evaluate(makeResponse(200, ("Content-Length", "10, 10"), ("content-length", "10"))).accepted?.end == 10)
     }
@@ -348,7 +349,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(decision("800", stored(), from: 500).isRestart)
     }
 
-    @Test("A12: a 416 without a contradiction is reported as unsatisfiable")
+    @Test("A12: a 416 that does not contradict the stored version is reported as unsatisfiable")
     func unsatisfiable() {
         let response = makeResponse(416, ("Content-Range", "bytes */1000"))
         #expect(evaluate(response, from: 1000, stored: stored()) == .unsatisfiable(length: 1000))
@@ -359,7 +360,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(416), from: 500, stored: stored(length: nil)) == .unsatisfiable(length: nil))
     }
 
-    @Test("A12: a 416 is rejected if its length includes the requested bytes")
+    @Test("A12: a 416 is rejected if the requested bytes lie within the length that it states")
     func unsatisfiableContradiction() {
         let response = makeResponse(416, ("Content-Range", "bytes */1000"))
         #expect(evaluate(response, from: 500, end: 600, stored: stored()).isMalformed)
@@ -384,7 +385,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "B29: a temporary failure is retried, after the delay in Retry-After if there is one",
+        "B29: after a temporary failure, the request is retried, with the delay in Retry-After if it is present",
         arguments: [408, 425, 429, 500, 502, 503, 504, 599])
     func retries(status: Int) {
         #expect(evaluate(makeResponse(status)).refusal?.kind == .retry(after: nil))
@@ -393,7 +394,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "A response with any other status is not used as media",
+        "A response with an unexpected status is not used as media",
         arguments: [100, 0, 999, 201, 204, 205, 226, 300, 301, 302, 307, 308, 400, 404, 405, 412, 417, 600])
     func otherStatus(status: Int) {
         let response = makeResponse(status, ("Content-Length", "100"), ("Content-Range", "bytes 500-599/1000"))
@@ -401,7 +402,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
     }
 
     @Test(
-        "A18: field names are case-insensitive, and an absent Accept-Ranges does not exclude ranges",
+        "A18: field names are case-insensitive, and a missing Accept-Ranges does not rule out range requests",
         arguments: [
             (nil, nil), ("none", false), ("None", false), ("bytes", true), ("Bytes", true), ("items, BYTES", true),
             ("items", nil), ("", nil),
@@ -416,7 +417,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(part).accepted?.version.acceptsRanges == true)
     }
 
-    @Test("The reason for a rejection starts with the status, and contains it once")
+    @Test("The reason for rejecting a response starts with its status, and contains the status only once")
     func sentences() throws {
         let responses = [
             makeResponse(206, ("Content-Length", "101")), makeResponse(206, ("Content-Range", "bytes */1000")),

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "A17: malformed Range headers and other units are ignored",
+        "A17: Range headers that are malformed or use another unit are ignored",
         arguments: [
             "", "bytes", "bytes=", "bytes=-", "bytes=5-2", "bytes=a-b", "items=0-1", "bytes=1", "bytes=1-2-3",
             "bytes=+1-2", "bytes=1- 2", "bytes=1 -2", "bytes=--1", "bytes=0x1-2", "bytes=1.0-2", "bytes=0-1;2-3",
@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(
-        "A15: ranges keep their order, overlapping and adjacent ones merge, and too many select the whole resource",
+        "A15: ranges keep their order, overlapping or adjacent ranges merge, and too many select the whole resource",
         arguments: [
             ("bytes=800-899,0-99", .partial([800..<900, 0..<100])),
             ("bytes=0-99,50-149,200-", .partial([0..<150, 200..<1000])),
@@ -81,7 +81,7 @@ import Testing
         #expect(try #require(RangeHeader(parsing: text)).resolve(length: 1000, limit: 4) == expected)
     }
 
-    @Test("Resolved ranges contain exactly the bytes that the specifiers select, for random headers")
+    @Test("For random Range headers, the resolved ranges contain exactly the bytes that the specifiers select")
     func againstModel() throws {
         var generator = SeededGenerator(seed: 14)
         for _ in 0..<3000 {
@@ -129,7 +129,7 @@ import Testing
         #expect(RangeHeader(specifiers: [.from(0)]).resolve(length: 5, limit: .min) == .partial([0..<5]))
     }
 
-    @Test("Half-open ranges are written as closed ranges in the header")
+    @Test("Half-open ranges are written as closed ranges in the Range field")
     func texts() {
         #expect(RangeHeader.text(for: 0..<100) == "bytes=0-99")
         #expect(RangeHeader.text(for: 0 ..< .max) == "bytes=0-9223372036854775806")
@@ -140,7 +140,7 @@ import Testing
         #expect(RangeHeader.text(from: -1) == "bytes=0-")
     }
 
-    @Test("A18: the field name is case-insensitive; two Range fields count as none")
+    @Test("A18: the name of the Range field is case-insensitive, and two Range fields are ignored")
     func requestFields() {
         #expect(RangeHeader(fields: fields([("RANGE", "bytes=0-1")]))?.specifiers == [.bounded(first: 0, last: 1)])
         #expect(RangeHeader(fields: fields([("Range", "bytes=0-1"), ("range", "bytes=0-1")])) == nil)

@@ -9,7 +9,7 @@ struct RequestRulesTests {
         RequestDirectives(fields: fields(pairs))
     }
 
-    @Test("Directives are case-insensitive; Pragma counts only without Cache-Control (9111 §5.2.1, §5.4)")
+    @Test("Request directives are case-insensitive; Pragma counts only without Cache-Control (9111 §5.2.1, §5.4)")
     func reading() {
         let read = directives(("cache-control", "Max-Age=5, min-fresh=\"2\", max-stale, ONLY-IF-CACHED, no-store, x=1"))
         var expected = RequestDirectives()
@@ -27,7 +27,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "A response is accepted if it is fresh, or stale within the limits of the request and the response",
+        "A stored response is used if it is fresh, or stale within the limits of the request and the response",
         arguments: [
             ("", 9, 10, true), ("", 10, 10, false), ("no-cache", 0, 10, false), ("max-age=0", 0, 10, false),
             ("max-age=5", 5, 10, true), ("max-age=5", 6, 10, false), ("min-fresh=5", 5, 10, true),
@@ -46,7 +46,7 @@ struct RequestRulesTests {
     private static let after = "Sun Nov  6 08:49:38 1994"
 
     @Test(
-        "Conditions are evaluated in their order of precedence (9110 §13.2.2)",
+        "Preconditions are evaluated in their order of precedence (9110 §13.2.2)",
         arguments: [
             // The fields of the request, and the outcomes of GET and PUT for a stored version with the tag "a" and a
             // date.
@@ -92,7 +92,7 @@ struct RequestRulesTests {
         }
     }
 
-    @Test("Date replaces a missing Last-Modified; without a tag or date, only * matches")
+    @Test("In preconditions, Date replaces a missing Last-Modified; without a tag or date, only * matches")
     func without() {
         func outcome(_ request: (String, String), _ stored: (String, String)...) -> Preconditions.Outcome {
             Preconditions.evaluate(fields([request]), method: .get, stored: fields(stored))
@@ -105,7 +105,7 @@ struct RequestRulesTests {
         #expect(outcome(("If-Match", "\"a\"")) == .failed)
     }
 
-    @Test("If-Range matches only if it is the same, single, strong tag; otherwise all bytes are sent (9110 §13.1.5)")
+    @Test("If-Range matches only as a single, equal, strong tag; otherwise all bytes are sent (9110 §13.1.5)")
     func ifRange() {
         let validator = Validator(fields: fields([("ETag", "\"a\"")]))
         func holds(_ pairs: (String, String)...) -> Bool {
@@ -130,7 +130,7 @@ struct RequestRulesTests {
         #expect(selection("Foo", "a") != selection("Foo", "A"))
     }
 
-    @Test("Heuristic freshness needs a cacheable status or “public” (9111 §4.2.2)")
+    @Test("Heuristic freshness requires a cacheable status or “public” (9111 §4.2.2)")
     func heuristics() {
         func lifetime(_ status: Int, _ pairs: (String, String)...) -> Int64 {
             let modified = [("Last-Modified", "Thu, 01 Jan 1970 00:00:00 GMT")]
@@ -144,7 +144,7 @@ struct RequestRulesTests {
     }
 
     @Test(
-        "The age is the first value of the first Age field, without parameters (9111 §5.1)",
+        "The age of a response is the first value of its first Age field, without parameters (9111 §5.1)",
         arguments: [
             ("7, 0", 7), ("0, 7", 0), ("7;foo=1", 7), ("7.0", 0), ("-7", 0), ("abc", 0), (",7", 7),
         ] as [(String, Int64)])

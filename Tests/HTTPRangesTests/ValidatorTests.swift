@@ -48,7 +48,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(other.weaklyMatches(one) == weak)
     }
 
-    @Test("Entity tags that look alike but have different bytes are different")
+    @Test("Entity tags that look alike but consist of different bytes do not match")
     func unicodeEquivalence() throws {
         let composed = try #require(EntityTag(value: "\u{E9}"))
         let decomposed = try #require(EntityTag(value: "e\u{301}"))
@@ -81,7 +81,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
 
 @Suite struct ValidatorTests {
     @Test(
-        "A3: a validator with a strong tag, or else a Last-Modified 60 s before Date, is strong (9110 §8.8.2.2)",
+        "A3: a strong tag or, without a tag, a Last-Modified 60 s before Date makes a validator strong (9110 §8.8.2.2)",
         arguments: [
             (dated("\"a\""), true), (dated("W/\"a\""), false), (dated(), true), (dated(after: 60), true),
             (dated(after: 59), false), (dated(after: -60), false), (dated(modified: nil), false),
@@ -101,7 +101,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(dated(modified: odd).ifRangeText == odd)
     }
 
-    @Test("Field names are case-insensitive; an invalid or ambiguous date is ignored")
+    @Test("A validator is read from fields in any case, and an invalid or ambiguous date is ignored")
     func reading() {
         let validator = Validator(
             fields: fields([("eTaG", "\"a\""), ("LAST-MODIFIED", modified), ("date", "Sun, 06 Nov 1994 09:49:37 GMT")]))
@@ -111,7 +111,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(doubtful == Validator())
     }
 
-    @Test("Strong matching compares tags; it compares dates only if a tag is missing and none is weak")
+    @Test("Validators match strongly by their tags, and by their dates only if a tag is missing and no tag is weak")
     func strongMatches() {
         let other = "Mon, 07 Nov 1994 08:49:37 GMT"
         #expect(dated("\"a\"").stronglyMatches(dated("\"a\"", modified: other)))
@@ -125,7 +125,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(!Validator().stronglyMatches(Validator()))
     }
 
-    @Test("A contradiction excludes a strong match, and also a weak match unless both validators have tags")
+    @Test("Validators that contradict each other never match strongly, and match weakly only if both contain tags")
     func consistency() {
         let tags = [nil, "\"a\"", "W/\"a\"", "\"b\"", "W/\"b\""]
         let dates = [nil, modified, "Mon, 07 Nov 1994 08:49:37 GMT"]
@@ -159,7 +159,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(validator.satisfies(ifRange: text) == expected)
     }
 
-    @Test("A validator is restored from its text form in the catalog, even through JSON")
+    @Test("A validator can be restored from its text form in the catalog, and from JSON")
     func roundTrip() throws {
         let odd = dated("W/\"x|y|z\"", modified: "Sunday, 06-Nov-94 08:49:37 GMT")
         for validator in [Validator(), dated("\"a\""), dated(), dated("\"\"", modified: nil), odd] {
@@ -174,7 +174,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "Malformed catalog text is not parsed as a validator",
+        "Malformed text in the catalog is not parsed as a validator",
         arguments: ["", "|", "a||", "|x|", "||x", "||1.5", "\"a\"|", "||1|2"])
     func noValidator(text: String) {
         #expect(Validator(text) == nil)
@@ -183,7 +183,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         }
     }
 
-    @Test("A resource version survives encoding as JSON")
+    @Test("A resource version can be encoded as JSON and decoded again")
     func versionRoundTrip() throws {
         let version = ResourceVersion(
             validator: dated("\"a\""), length: 7, contentType: "a/b", contentEncoding: "gzip", acceptsRanges: false)

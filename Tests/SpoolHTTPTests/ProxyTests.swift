@@ -15,7 +15,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "HTTPS uses https_proxy in upper or lower case, HTTP only http_proxy in lower case; ALL_PROXY is the fallback")
+        "HTTPS_PROXY may be in upper or lower case, http_proxy must be in lower case, and ALL_PROXY is the fallback")
     func variables() throws {
         #expect(try proxy("http://h/", ["http_proxy": "http://p:3128"]) == "http p 3128")
         #expect(try proxy("http://h/", ["HTTP_PROXY": "http://p:3128"]) == nil)
@@ -27,14 +27,14 @@ struct ProxyTests {
         #expect(try proxy("http://h/", [:]) == nil)
     }
 
-    @Test("Credentials in the proxy's URL become Basic authorization for the proxy")
+    @Test("Credentials in the URL of a proxy are used for Basic authorization to the proxy")
     func user() throws {
         #expect(try proxy("http://h/", ["http_proxy": "u%40x:p:q@p:80"]) == "http p 80 Basic dUB4OnA6cQ==")
         #expect(try proxy("http://h/", ["http_proxy": "http://[::1]:80"]) == "http ::1 80")
     }
 
     @Test(
-        "An unusable proxy URL causes an error that does not contain its password",
+        "An unusable proxy URL causes an error that does not contain the password for the proxy",
         arguments: [
             "https://u:secret@p", "socks4://u:secret@p", "socks5://u:secret@p", "u:secret@p:0", "u:secret@p:70000",
             "http://",
@@ -45,7 +45,7 @@ struct ProxyTests {
     }
 
     @Test(
-        "no_proxy lists hosts with their subdomains, and address blocks",
+        "no_proxy excludes the listed hosts, their subdomains and the listed address blocks",
         arguments: [
             ("*", "h.example", true), ("*,x", "h.example", false), ("example", "h.example", true),
             (".example", "h.example", true), (".example", "example", true), ("h.example.", "H.EXAMPLE", true),
@@ -62,7 +62,7 @@ struct ProxyTests {
     }
 
     #if AsyncHTTPClient
-    @Test("The error for an unusable proxy contains the requested URL once")
+    @Test("The error for an unusable proxy contains the requested URL only once")
     func unusableUpstream() async throws {
         var configuration = HTTPUpstream.Configuration()
         configuration.proxyEnvironment = ["http_proxy": "socks4://u:secret@p"]

@@ -42,7 +42,7 @@ import Testing
         #expect(throws: UpstreamError.self) { try upgrade.follow(head(302, "http://h/b")) }
     }
 
-    @Test("E454: a redirect to another host keeps the nodes of the request, so that a loop is detected")
+    @Test("E454: Via and CDN-Loop are sent even after a redirect to another host, so that loops are detected")
     func nodes() throws {
         let loop = try #require(HTTPField.Name("CDN-Loop"))
         var walk = try walk("http://h/a", [.via: "1.1 spool", loop: "spool", .authorization: "Bearer x"])
@@ -147,7 +147,7 @@ import Testing
         #expect(error?.message.contains("secret") == false)
     }
 
-    @Test("E70: two different Location fields are rejected, and equal ones count as one")
+    @Test("E70: two different Location fields are rejected, and two equal Location fields count as one")
     func twoLocations() throws {
         var walk = try walk("http://h/a")
         var response = head(302, "/b")
@@ -161,14 +161,14 @@ import Testing
         #expect(error?.code == .invalidRedirect)
     }
 
-    @Test("A request contains Spool's User-Agent, unless the source sets one")
+    @Test("A request contains Spool's User-Agent unless the source sets another")
     func userAgent() throws {
         let agent = try #require(try walk("http://h/a").request.headerFields[.userAgent])
         #expect(try /Spool\/\d+\.\d+\.\d+/.wholeMatch(in: agent) != nil)
         #expect(try walk("http://h/a", [.userAgent: "Player/1"]).request.headerFields[.userAgent] == "Player/1")
     }
 
-    @Test("Credentials in a URL are sent as Basic only to their origin; those in a redirect are ignored")
+    @Test("Credentials in a URL are sent as Basic authorization only to its origin; those in a redirect are ignored")
     func credentials() throws {
         var walk = try walk("http://user:p%40ss@h/a")
         #expect(walk.request.url.absoluteString == "http://h/a")

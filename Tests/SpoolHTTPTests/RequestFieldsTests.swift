@@ -18,7 +18,8 @@ struct RequestFieldsTests {
         try RedirectWalk(UpstreamRequest(url: try #require(Self.first), headerFields: fields), configuration)
     }
 
-    @Test("E372: by default, preloads wait in Low Data Mode, and requests use only networks that playback may use")
+    @Test(
+        "E372: by default, preloads avoid Low Data Mode; all requests are limited to the networks allowed for playback")
     func networkAccess() {
         var configuration = HTTPUpstream.Configuration()
         #expect(configuration.networkAccess(for: .playback) == [.cellular, .expensive, .constrained])
@@ -31,7 +32,8 @@ struct RequestFieldsTests {
         #expect(configuration.networkAccess(for: .download) == [])
     }
 
-    @Test("E373: each request and redirect contains the stored cookies for its URL, or those of the source")
+    @Test(
+        "E373: a request contains the app's cookies for its URL, even after a redirect, unless the source sets its own")
     func cookies() throws {
         var configuration = HTTPUpstream.Configuration()
         configuration.cookies = { $0.host() == "media.example" ? "a=1" : "b=2" }
@@ -48,7 +50,7 @@ struct RequestFieldsTests {
     }
 
     #if !StaticLinking
-    @Test("E373: cookies from a cookie storage are sent to their domain only")
+    @Test("E373: cookies from a cookie storage are sent only to their domain")
     func storage() throws {
         let storage = HTTPCookieStorage.sharedCookieStorage(forGroupContainerIdentifier: "spool.tests")
         let cookie = try #require(
@@ -62,7 +64,7 @@ struct RequestFieldsTests {
     }
     #endif
 
-    @Test("E374: the app's user agent replaces the default, and a field of the source replaces either")
+    @Test("E374: the app's user agent replaces the default, and a User-Agent field of the source replaces both")
     func userAgent() throws {
         var configuration = HTTPUpstream.Configuration()
         #expect(try walk([:], configuration).outgoing().headerFields[.userAgent]?.hasPrefix("Spool/") == true)

@@ -32,13 +32,14 @@ import Testing
         return count == frames.count
     }
 
-    @Test("E63: over HTTP/2, an invalid status or 101 is not forwarded", arguments: good + bad)
+    @Test(
+        "E63: over HTTP/2, a response with an invalid status or with status 101 is not forwarded", arguments: good + bad)
     func frames(_ status: String) throws {
         #expect(try passes([frame([status])]) == Self.good.contains(status))
     }
 
     @Test(
-        "E63: over HTTP/2, no frames follow a rejected one, and an interim response can't end a stream"
+        "E63: over HTTP/2, frames after a rejected frame are not forwarded, and an interim response can't end a stream"
     )
     func sequences() throws {
         #expect(try passes([frame(["103"]), frame(["200"]), frame([], ends: true)]))
@@ -51,7 +52,7 @@ import Testing
     }
 
     @Test(
-        "E63: over HTTP/1, an invalid status or 101 is not forwarded",
+        "E63: over HTTP/1, a response with an invalid status or with status 101 is not forwarded",
         arguments: [0, 99, 100, 101, 103, 199, 200, 599, 600, 999])
     func heads(_ status: Int) throws {
         let channel = EmbeddedChannel(handler: HeadGate(HeadCorrector()))

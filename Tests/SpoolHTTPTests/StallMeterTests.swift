@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test("Eight ticks of 3.75 s with fewer than 30,000 bytes are slow, and with 30,000 bytes they are not")
+    @Test("A body counts as slow if fewer than 30,000 bytes are received in eight ticks of 3.75 seconds")
     func rate() {
         var slow = meter()
         #expect(ticks(&slow, Array(repeating: 3749, count: 8)) == Array(repeating: nil, count: 7) + [.isSlow])
@@ -35,14 +35,14 @@ import Testing
         #expect(ticks(&meter, [0, 0, 0, 0, 0]).last == .isSilent)
     }
 
-    @Test("Time without a waiting reader restarts the measurement")
+    @Test("A period without a waiting reader restarts the measurement of the rate")
     func held() {
         var meter = meter()
         let bytes: [Int?] = Array(repeating: 1, count: 7) + [nil]
         #expect(ticks(&meter, bytes + bytes + bytes) == Array(repeating: nil, count: 24))
     }
 
-    @Test("A period without bytes is reported as such, and sooner than a low rate")
+    @Test("A period without bytes is reported as silence, and sooner than a low rate")
     func silent() {
         var meter = meter()
         #expect(ticks(&meter, [1, 0, 0, 0]) == [nil, nil, nil, nil])

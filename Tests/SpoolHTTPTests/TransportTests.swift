@@ -52,8 +52,7 @@ import NIOSSL
         }
     }
 
-    @Test(
-        "A client certificate is sent to a server that requests one; servers that are not pinned receive no requests")
+    @Test("A client certificate is sent on request, and servers whose certificate is not pinned receive no requests")
     func clientCertificate() async throws {
         let (server, client) = (try TestCertificate.make(), try TestCertificate.make(name: "DNS:client.example"))
         defer { [server, client].forEach { $0.remove() } }
@@ -87,7 +86,7 @@ import NIOSSL
         }
     }
 
-    @Test("E70: TLS below 1.2 is rejected")
+    @Test("E70: TLS versions before 1.2 are rejected")
     func outdatedTLS() async throws {
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }

@@ -10,7 +10,7 @@ import FoundationNetworking
 
 @Suite("Errors from URLSession")
 struct URLSessionFailureTests {
-    @Test("E260: rejections by App Transport Security, and responses that can't be parsed, have separate codes")
+    @Test("E260: rejections by App Transport Security and responses that can't be parsed have separate error codes")
     func codes() {
         let cases: [(URLError.Code, UpstreamError.Code)] = [
             (.appTransportSecurityRequiresSecureConnection, .notPermitted),

@@ -52,7 +52,7 @@ struct CloudPlayTests {
     }
 
     @Test(
-        "WebDAV playback continues after a password change, and the new password is requested once",
+        "WebDAV playback continues after a password change, and the new password is requested only once",
         .enabled(if: !WebDAVServers.present.isEmpty, "no WebDAV server is installed"), arguments: WebDAVServers.present)
     func webDAV(kind: WebDAVServers) async throws {
         let scratch = try ScratchDirectory()

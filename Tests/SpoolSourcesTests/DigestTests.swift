@@ -27,7 +27,8 @@ struct DigestTests {
             clientNonce: "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ")
     }
 
-    @Test("For the RFC's example, the documented responses for MD5 and SHA-256 are computed, and SHA-256 is preferred")
+    @Test(
+        "For the example in RFC 7616, the documented MD5 and SHA-256 responses are computed, and SHA-256 is preferred")
     func example() throws {
         #expect(
             try response(to: fields)
@@ -36,7 +37,7 @@ struct DigestTests {
         #expect(try response(to: [fields.reversed().joined(separator: ", ")]).contains("algorithm=SHA-256"))
     }
 
-    @Test("Challenges of other schemes and malformed challenges are ignored")
+    @Test("Malformed challenges, and challenges of schemes other than Digest, are ignored")
     func others() throws {
         let mixed = "Basic realm=\"a, b=\\\"c\\\"\", Newauth x=1, " + fields[1] + ", Bearer"
         #expect(DigestChallenge([mixed])?.realm == "http-auth@example.org")
@@ -48,7 +49,7 @@ struct DigestTests {
         #expect(DigestChallenge(["Digest realm=a,nonce=b,algorithm=SHA-512-256"]) == nil)
     }
 
-    @Test("Parsing a thousand random challenges causes neither a crash nor a hang")
+    @Test("Parsing a thousand random Digest challenges causes neither a crash nor a hang")
     func total() {
         var random = SplitMix(7)
         let alphabet = Array("Digest realm=\"a\", nonce=b\\,=\" qop=auth")
@@ -58,7 +59,8 @@ struct DigestTests {
         }
     }
 
-    @Test("One challenge is used for all media of an account; after its nonce expires, a new challenge is requested")
+    @Test(
+        "A Digest challenge is used for all media of an account; after its nonce expires, a new challenge is requested")
     func account() async throws {
         let nonce = Mutex("first")
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })

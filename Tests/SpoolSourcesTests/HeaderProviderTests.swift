@@ -17,7 +17,7 @@ struct HeaderProviderTests {
         }
     }
 
-    @Test("Eight concurrent reads with a rejected token refresh it once, and all complete")
+    @Test("If eight concurrent reads use a rejected token, the token is refreshed once, and all reads complete")
     func oneRefresh() async throws {
         let token = TokenBox()
         let upstream = origin(token)

@@ -22,7 +22,7 @@ struct RealServerTests {
     }
 
     @Test(
-        "S3 media on moto is read in ranges, and each byte is fetched once",
+        "S3 media on a moto server is read in ranges, and each byte is fetched once",
         .enabled(if: S3Server.moto.path != nil, "moto is not installed"))
     func s3AtMoto() async throws {
         let server = try await S3Server.moto.start(in: ScratchDirectory())

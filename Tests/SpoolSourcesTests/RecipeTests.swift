@@ -17,7 +17,7 @@ struct RecipeTests {
         #expect(document.contains("```swift\n\(recipes[start.lowerBound...])```\n"))
     }
 
-    @Test("Dropbox: the link is requested with the token and followed without it")
+    @Test("Dropbox: the download link is requested with the token, and used without it")
     func dropboxLink() async throws {
         let bytes = Data(repeating: 7, count: 100_000)
         let upstream = AnsweringUpstream { request in

@@ -22,7 +22,7 @@ struct SigningTests {
             signed.query?.contains("X-Amz-Date=20130524T000000Z&X-Amz-Expires=86400&X-Amz-SignedHeaders=host") == true)
     }
 
-    @Test("Names with spaces, umlauts, slashes and percent signs are encoded in the URL")
+    @Test("S3 object names with spaces, umlauts, slashes and percent signs are encoded in the URL")
     func names() throws {
         let bucket = try S3Bucket("films", region: "eu-central-1") { [credentials] _ in credentials }
         let source = bucket.media("a b/ü%2F+é.mp4")
@@ -42,7 +42,7 @@ struct SigningTests {
         #expect(bucket.media("a.mp4").redactedURL == "https://films.s3.eu-central-1.amazonaws.com/a.mp4")
     }
 
-    @Test("After a 400 with ExpiredToken, the request is signed again once; any other 400 fails the read")
+    @Test("After a 400 with ExpiredToken, an S3 request is signed again once; after any other 400, the read fails")
     func expiredToken() async throws {
         let bytes = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
         for (code, isCured) in [("ExpiredToken", true), ("InvalidArgument", false)] {
