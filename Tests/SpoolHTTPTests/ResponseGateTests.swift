@@ -33,7 +33,8 @@ import Testing
     }
 
     @Test(
-        "E63: over HTTP/2, a response with an invalid status or with status 101 is not forwarded", arguments: good + bad)
+        "E63: over HTTP/2, a response with an invalid status or with status 101 is not forwarded",
+        arguments: good + bad)
     func frames(_ status: String) throws {
         #expect(try passes([frame([status])]) == Self.good.contains(status))
     }

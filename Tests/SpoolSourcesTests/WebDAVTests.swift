@@ -12,7 +12,7 @@ struct WebDAVTests {
     private let bytes = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 3) })
 
     @Test(
-        "Folders are listed, and files are described and read in ranges, but only with the correct password",
+        "Only with the correct password, WebDAV folders can be listed, and files can be described and read in ranges",
         .enabled(if: !WebDAVServers.present.isEmpty, "no WebDAV server is installed"), arguments: WebDAVServers.present)
     func atRealServers(kind: WebDAVServers) async throws {
         let scratch = try ScratchDirectory()
@@ -91,7 +91,7 @@ struct WebDAVTests {
         #expect(items.map(\.path) == ["song.mp3", "b", "i", "j"])
     }
 
-    @Test("Properties with an error status are ignored; other properties are read")
+    @Test("WebDAV properties with an error status are ignored, and other properties are read")
     func statuses() async throws {
         let kept = "<d:getcontentlength>12</d:getcontentlength><d:getetag>&quot;a&amp;b&quot;</d:getetag>"
         let lost = "<d:getcontenttype>text/html</d:getcontenttype>"
@@ -109,7 +109,7 @@ struct WebDAVTests {
     }
 
     @Test(
-        "An invalid multistatus response fails with a message",
+        "An invalid multistatus response causes an error that states the URL and the cause",
         arguments: [
             "", "<html></html>", "<d:multistatus>", "<a><b></a></b>", "<!DOCTYPE a [<!ENTITY b \"c\">]><a/>", "{}",
             String(repeating: "<a>", count: 100), "<d:multistatus></d:multi", "<:><\u{0}",
@@ -123,7 +123,7 @@ struct WebDAVTests {
         }
     }
 
-    @Test("A damaged byte anywhere in a response does not cause a crash")
+    @Test("A damaged byte anywhere in a WebDAV response does not cause a crash")
     func damaged() async throws {
         let whole = Array(
             "<d:multistatus xmlns:d=\"DAV:\">\(response("/dav/me/a", "<d:getetag>&#34;</d:getetag>"))</d:multistatus>"

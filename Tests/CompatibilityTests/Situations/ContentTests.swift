@@ -17,7 +17,7 @@ import Testing
     ]
 
     @Test(
-        "An error with status 200 is passed on but not stored, and the track is received on the next request",
+        "An error that is sent with status 200 is forwarded but not stored, and the next request receives the track",
         arguments: 0..<4)
     func error(_ index: Int) async throws {
         let (text, type) = Self.errors[index]
@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "An MP3 is received and stored, even if it has the type of a web page or no type",
+        "An MP3 is received and stored even if its content type is missing or that of a web page",
         arguments: [
             "text/html; charset=UTF-8", "text/plain", "binary/octet-stream", "application/x-download", "", nil,
             "application/force-download", "video/mp4",
@@ -68,7 +68,7 @@ import Testing
         try await Situation(OriginResource(Self.song, etag: etag, rules: [rule]), isStored: etag != nil).check()
     }
 
-    @Test("A preloaded MP3 with two ID3 tags starts without the origin")
+    @Test("Playback of a preloaded MP3 with two large ID3 tags can start without the origin")
     func twoTags() async throws {
         let start = Data.id3Tag(imageSize: 300_000) + Data.id3Tag(imageSize: 400_000)
         let data = start + Data.mpegAudio(frames: 4000)

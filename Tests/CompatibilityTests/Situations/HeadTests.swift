@@ -9,7 +9,7 @@ import Testing
 /// Responses whose header sections contain faults that players accept.
 @Suite(.timeLimit(.minutes(5))) struct HeadTests {
     @Test(
-        "Content-Encoding: aws-chunked, or another coding that does not change the bytes, is ignored",
+        "A Content-Encoding that does not change the bytes, such as aws-chunked, is ignored",
         arguments: ["aws-chunked", "utf-8", "none", "identity", "", "binary", "8bit"])
     func contentCoding(_ coding: String) async throws {
         try await Situation(.always(.field("Content-Encoding", coding))).check()
@@ -38,7 +38,7 @@ import Testing
         ("an early hint", .head { "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n" + $0 }),
     ]
 
-    @Test("A response with a fault in its headers that curl accepts is received", arguments: faults.indices)
+    @Test("A response whose headers contain a fault that curl accepts is received", arguments: faults.indices)
     func fault(_ index: Int) async throws {
         // A response with more fields than the parser accepts is not stored.
         try await Situation(Self.faults[index].rule, isStored: Self.faults[index].name != "300 fields").check()
@@ -62,7 +62,9 @@ import Testing
         ).check()
     }
 
-    @Test("HTTP/1.0 responses without a length are received", arguments: [true, false])
+    @Test(
+        "A response without a length is received, whether it is chunked or ends with the connection",
+        arguments: [true, false])
     func noLength(_ isChunked: Bool) async throws {
         try await Situation(
             .always(.ignoresRanges()), .always(.noLength(isChunked ? .chunked : .close)), isStored: false
@@ -70,7 +72,7 @@ import Testing
     }
 
     @Test(
-        "HEAD after GET returns the media's length, even though the origin rejects HEAD or sends another length",
+        "HEAD after GET returns the length of the media, even if the origin rejects HEAD or sends another length",
         arguments: [403, 405, 501, 200])
     func headRequests(_ status: Int) async throws {
         let rule = OriginRule(

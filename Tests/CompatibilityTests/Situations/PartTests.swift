@@ -69,7 +69,7 @@ import Testing
     ]
 
     @Test(
-        "E437: media is received from an origin that sends the whole body with 206", arguments: forms.indices,
+        "E437: media is received from an origin that sends the whole body with status 206", arguments: forms.indices,
         [nil, "\"v1\""])
     func wholeBodies(_ index: Int, etag: String?) async throws {
         for isChunked in index == 2 ? [false] : [false, true] {

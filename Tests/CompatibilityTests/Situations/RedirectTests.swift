@@ -72,7 +72,7 @@ import Testing
         try await Situation(rule).check()
     }
 
-    @Test("A cookie that a redirect sets is sent to its target", arguments: ["/", "/deep/"])
+    @Test("A cookie that a redirect sets is sent to the target of the redirect", arguments: ["/", "/deep/"])
     func cookieOfRedirect(_ path: String) async throws {
         let rule = OriginRule.always(.requiresField("Cookie", "policy=1", else: 403))
         var situation = Situation(rule)
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(
-        "Encoded characters in a URL's user and password are decoded for Basic authorization",
+        "Encoded characters in the user name and password of a URL are decoded for Basic authorization",
         arguments: [
             ("u:p%40ss%3Aw%2Ford", "u:p@ss:w/ord"), ("j%C3%B6rg:gr%C3%BC%C3%9F", "jörg:grüß"), ("user:", "user:"),
             ("only", "only:"), ("a%25b:c+d%20e", "a%b:c+d e"),
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(
-        "Media is received from a host with an unusual name",
+        "Media is received from a host with an unusual name, such as LocalHost or 127.1",
         arguments: ["LOCALHOST", "LocalHost", "127.1", "localhost"])
     func host(_ name: String) async throws {
         try await OriginServer.run(["/media": Self.media]) { origin in

@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test(
-        "E431: media is received from an origin that rejects each Range field",
+        "E431: media is received from an origin that rejects every request with a Range field",
         arguments: [400, 404, 405, 500, 501])
     func statuses(_ status: Int) async throws {
         let situation = Situation(Self.forRanges { $0.refusal = OriginRefusal(status) }, seeks: [])
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(
-        "E432: media is received if the response to Range is missing or has no valid status line",
+        "E432: media is received if the response to a range request is missing or lacks a valid status line",
         arguments: ["", "NONSENSE\r\n\r\n", "HTTP/7.1 200 OK\r\n\r\n"])
     func statusLines(_ text: String) async throws {
         let rule = Self.forRanges { $0.raw = OriginResource.RawResponse(Array(text.utf8), closes: true) }
@@ -56,7 +56,8 @@ import Testing
         try await checkSeek(situation, maximumRequests: 8)
     }
 
-    @Test("E433: after a resource is missing with and without Range, each further missing resource is requested once")
+    @Test(
+        "E433: after an origin has sent 404 with and without Range, further missing resources are requested only once")
     func missing() async throws {
         try await OriginServer.run([:]) { origin in
             try await CompatibilityStage.cache { cache in
@@ -107,7 +108,7 @@ import Testing
         }
     }
 
-    @Test("E435: media is received even though GET with If-None-Match gets 412")
+    @Test("E435: media is received even though the origin responds with 412 to GET with If-None-Match")
     func precondition() async throws {
         let rule = OriginRule(
             0..<Int.max,

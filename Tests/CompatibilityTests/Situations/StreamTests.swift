@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(
-        "Files whose names contain unencoded characters in the playlist are requested at the right paths",
+        "Files whose names contain unencoded characters in the playlist are requested at the correct paths",
         arguments: ["\n", "\r\n"])
     func names(_ lineEnd: String) async throws {
         let names = [

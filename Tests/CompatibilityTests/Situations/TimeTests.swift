@@ -12,7 +12,8 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct TimeTests {
     private static let pattern = PatternBytes(seed: 7, length: 200_000)
 
-    @Test("A client gets a response that starts after 50 seconds, and the origin receives one request")
+    @Test(
+        "A client of the server receives a response that starts after 50 seconds, and the origin receives one request")
     func slowStart() async throws {
         let resource = OriginResource(.pattern(Self.pattern), rules: [.always(.stall(after: nil))])
         try await OriginServer.run(["/media": resource]) { origin in
@@ -36,7 +37,7 @@ import Testing
         }
     }
 
-    @Test("An app gets a response that starts after 50 seconds, and the origin receives one request")
+    @Test("An app receives a response that starts after 50 seconds, and the origin receives one request")
     func slowStartInApp() async throws {
         let resource = OriginResource(.pattern(Self.pattern), rules: [.always(.stall(after: nil))])
         try await OriginServer.run(["/media": resource]) { origin in
@@ -57,7 +58,7 @@ import Testing
     }
 
     @Test(
-        "A second reader gets its bytes from an origin that rejects an account's second connection",
+        "A second reader receives its bytes even though the origin rejects a second connection from the same account",
         arguments: [403, 429, 509])
     func oneConnection(_ status: Int) async throws {
         let film = PatternBytes(seed: 7, length: 9_000_000)
@@ -95,7 +96,7 @@ import Testing
     }
 
     @Test(
-        "E440: a client that joins an endless stream later receives live audio under every policy",
+        "E440: a client that joins an endless stream later receives live audio under every freshness policy",
         arguments: [FreshnessPolicy.http, .revalidate, .immutable], [false, true])
     func radio(_ freshness: FreshnessPolicy, staysOpen: Bool) async throws {
         let now = PatternBytes(seed: 1, length: 1 << 40)
@@ -153,7 +154,9 @@ import Testing
         }
     }
 
-    @Test("Playback continues after the origin has reset the connection of a paused player", arguments: [true, false])
+    @Test(
+        "Media is received completely even though the origin resets the connection during the first two responses",
+        arguments: [true, false])
     func pause(hasRanges: Bool) async throws {
         let film = PatternBytes(seed: 7, length: 6_000_000)
         let rules = [OriginRule(0..<2, .reset(after: 2_000_000))] + (hasRanges ? [] : [.always(.ignoresRanges())])

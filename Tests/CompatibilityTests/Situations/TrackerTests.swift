@@ -26,7 +26,7 @@ import Testing
     }
 
     @Test(
-        "Media is received from a server that rejects ranges without an end, or past the end of the media",
+        "Media is received from a server that rejects ranges that are open-ended or extend past the end of the media",
         arguments: [400, 416])
     func bounds(_ status: Int) async throws {
         let length: Int64 = 150_000
@@ -65,7 +65,9 @@ import Testing
         try await situation.checkApp()
     }
 
-    @Test("E395: media is received from a server that rejects every request with Range", arguments: [400, 416])
+    @Test(
+        "E395: media is received from a server that rejects every range request with status 400 or 416",
+        arguments: [400, 416])
     func noRanges(_ status: Int) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -144,7 +146,7 @@ import Testing
     }
 
     @Test(
-        "Media is received from a station whose path contains semicolons",
+        "Media is received from a URL whose path contains semicolons",
         arguments: ["/;", "/;stream.mp3", "/a;b=1/c;d"])
     func semicolon(_ path: String) async throws {
         var situation = Situation()
@@ -153,7 +155,7 @@ import Testing
         try await situation.check()
     }
 
-    @Test("Media is received through a redirect to a signed URL that is valid for one request")
+    @Test("Media is received through a redirect to a signed URL that is valid for only one request")
     func signed() async throws {
         let media = OriginContent.pattern(PatternBytes(seed: 7, length: 3_000_000))
         let start = OriginRule(
@@ -185,7 +187,7 @@ import Testing
         }
     }
 
-    @Test("A player receives audio after a browser has received a page from the same URL without Vary")
+    @Test("A player receives audio even after a browser has received a page from the same URL without Vary")
     func userAgents() async throws {
         let song = OriginContent.data(.mpegAudio(frames: 300))
         let rule = OriginRule(
