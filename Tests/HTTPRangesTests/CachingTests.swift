@@ -34,7 +34,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A malformed number in a directive counts as 0, a huge number as the limit; repeated directives are ignored",
+        "In a directive, a malformed number counts as 0 and a huge number as the limit; later duplicates are ignored",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),
             ("max-age=99999999999999999999", NumberLimits.seconds), ("max-age=9, max-age=5, max-age=17", 9),
@@ -45,7 +45,7 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
-        "A directive with a space next to its equals sign is ignored (9111 §5.2)",
+        "A space next to the equals sign makes a directive invalid (9111 §5.2)",
         arguments: ["max-age =5", "max-age= 5"])
     func blanks(text: String) {
         #expect(control(text).maxAge ?? 0 == 0)
@@ -143,7 +143,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(freshness(date, ("Last-Modified", "Sun, 06 Nov 1994 09:32:57 GMT")).lifetime == 0)
     }
 
-    @Test("The age includes the Age field, the response delay and the time since the response (9111 §4.2.3)")
+    @Test("The age of a response includes its Age field, its delay and the time since it was received (9111 §4.2.3)")
     func ages() {
         let maxAge = ("Cache-Control", "max-age=60")
         #expect(freshness(date, maxAge).age(at: made) == 0)
@@ -192,7 +192,7 @@ private func control(_ values: String...) -> CacheControl {
         #expect(vary.selection(from: [:]) == nil)
     }
 
-    @Test("A missing or empty Vary does not name any request fields", arguments: ["", ",", " "])
+    @Test("A response with a missing or empty Vary does not depend on request fields", arguments: ["", ",", " "])
     func none(text: String) {
         #expect(Vary(fields: fields([("Vary", text)])).selection(from: fields([("Cookie", "x")])) == [])
         #expect(Vary(fields: [:]).selection(from: [:]) == [])

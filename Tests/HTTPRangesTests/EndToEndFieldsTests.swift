@@ -96,7 +96,7 @@ struct EndToEndFieldsTests {
         #expect(lines == ["x-two: c", "content-encoding: br", "x-one: d", "x-three: e"])
     }
 
-    @Test("E229: fields that protect pages are never removed, however long these or other fields are")
+    @Test("E229: header fields that protect web pages are never removed, however long these or other fields are")
     func protective() throws {
         let long = String(repeating: "x", count: 1000)
         let all = try fields([

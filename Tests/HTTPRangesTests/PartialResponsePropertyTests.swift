@@ -66,7 +66,8 @@ import Testing
         }
     }
 
-    @Test("A1–A12: responses do not cause crashes or mix versions, and bytes are stored only at the stated offset")
+    @Test(
+        "A1–A12: random responses do not cause a crash or mix versions, and bytes are stored only at the stated offset")
     func invariants() throws {
         var generator = SeededGenerator(seed: 206)
         var kinds: [String: Int] = [:]

@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test("Resolving specifiers that no header can contain does not cause a crash")
+    @Test("Resolving range specifiers that no header can contain does not cause a crash")
     func oddSpecifiers() {
         let header = RangeHeader(specifiers: [
             .from(-1), .suffix(-1), .suffix(.min), .bounded(first: -5, last: 5), .bounded(first: 9, last: 3),

@@ -35,7 +35,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
     }
 
     @Test(
-        "Strong and weak comparison follow the table in 9110 §8.8.3.2",
+        "Strong and weak comparisons of entity tags follow the table in 9110 §8.8.3.2",
         arguments: [
             ("W/\"1\"", "W/\"1\"", false, true), ("W/\"1\"", "W/\"2\"", false, false),
             ("W/\"1\"", "\"1\"", false, true), ("\"1\"", "\"1\"", true, true),
@@ -94,7 +94,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect((validator.ifRangeText != nil) == isStrong)
     }
 
-    @Test("If-Range contains the tag, or otherwise the date in the origin's format (9110 §13.1.5)")
+    @Test("If-Range contains the strong tag or, without a tag, the date in the origin's format (9110 §13.1.5)")
     func ifRangeText() {
         #expect(dated("\"a\"").ifRangeText == "\"a\"")
         let odd = "Sunday, 06-Nov-94 08:49:37 GMT"

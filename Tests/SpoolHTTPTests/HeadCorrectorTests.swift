@@ -66,8 +66,8 @@ import Testing
     }
 
     @Test(
-        "E220: a harmless fault in headers is corrected, however the bytes are divided", arguments: responses.indices
-    )
+        "E220: a harmless fault in headers is corrected, however the received bytes are divided",
+        arguments: responses.indices)
     func divided(_ index: Int) throws {
         let response = Self.responses[index]
         let bytes = Array(response.text.utf8)

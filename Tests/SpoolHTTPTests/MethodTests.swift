@@ -63,7 +63,7 @@ struct MethodTests {
         }
     }
 
-    @Test("A redirect is not followed if following redirects is disabled, or for methods other than GET and HEAD")
+    @Test("A redirect is followed only if following redirects is enabled and the method is GET or HEAD")
     func redirects() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .pattern(10)]) { origin in
             for upstream in Self.upstreams {

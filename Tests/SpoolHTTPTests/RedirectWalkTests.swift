@@ -111,7 +111,7 @@ import Testing
     }
 
     @Test(
-        "A redirect keeps credentials only for the same scheme, host and port; default ports are implied",
+        "A redirect retains credentials only for the same scheme, host and port, including implied default ports",
         arguments: [
             ("http://h/a", "http://h:80/b", true), ("https://h/a", "https://H:443/b", true),
             ("http://h/a", "https://h/b", false), ("http://h/a", "http://h:8080/b", false),

@@ -12,7 +12,7 @@ struct WebDAVTests {
     private let bytes = Data((0..<1_500_000).map { UInt8(truncatingIfNeeded: $0 &* 131 >> 3) })
 
     @Test(
-        "Only with the correct password, WebDAV folders can be listed, and files can be described and read in ranges",
+        "With the right password, WebDAV folders are listed and files are read in ranges; other passwords are rejected",
         .enabled(if: !WebDAVServers.present.isEmpty, "no WebDAV server is installed"), arguments: WebDAVServers.present)
     func atRealServers(kind: WebDAVServers) async throws {
         let scratch = try ScratchDirectory()
@@ -78,7 +78,7 @@ struct WebDAVTests {
         """
     }
 
-    @Test("Entries outside the root are not listed; another scheme or port of the host is accepted")
+    @Test("WebDAV entries outside the root are not listed, but another scheme or port of the host is accepted")
     func outside() async throws {
         let references = [
             "/dav/me/", "/dav/me/song.mp3", "https://cloud.example/dav/me/b", "https://evil.example/dav/me/c",

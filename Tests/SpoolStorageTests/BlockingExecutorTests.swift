@@ -62,7 +62,7 @@ struct BlockingExecutorTests {
         #expect(executor.threadCount == 3)
     }
 
-    @Test("Calls in one lane run in order (first in, first out)")
+    @Test("Calls in one lane run in first-in, first-out order")
     func order() async throws {
         let executor = BlockingExecutor(threadLimit: 1)
         let order = Order()
@@ -122,7 +122,7 @@ struct BlockingExecutorTests {
         #expect(order.numbers.count == 40)
     }
 
-    @Test("With a base executor, all lanes run on the base executor")
+    @Test("If a base executor is given, the jobs of all lanes run on this executor")
     func overAnother() async throws {
         let base = BlockingExecutor(threadLimit: 1, name: "spool.base")
         let executor = BlockingExecutor(running: base.executor(for: .playback))

@@ -29,7 +29,7 @@ struct ByteStoreTests {
         #expect(!broken.isEmpty, "a store that \(fault) keeps the contract")
     }
 
-    @Test("Bytes in memory are counted until their file is removed")
+    @Test("The memory store counts the bytes of a file until the file is removed")
     func counting() throws {
         let store = MemoryByteStore()
         let file = try store.create(String(repeating: "a", count: 32))

@@ -333,7 +333,7 @@ struct CatalogTests {
         #expect(try Catalog(path: fixture.path).setAside == nil)
     }
 
-    @Test("C35: on a full disk, the error from recording states path and cause; recording succeeds once space is free")
+    @Test("C35: on a full disk, recording throws an error that states the cause, and it succeeds once space is free")
     func full() throws {
         let fixture = try CatalogFixture()
         let generation = try fixture.begin("a")

@@ -14,7 +14,7 @@ struct EvictionOrderTests {
     private func key(_ name: String) -> CacheKey { StoreFixture.key(name) }
 
     @Test(
-        "After any sequence of changes, only stored resources are chosen for eviction, and all can be evicted",
+        "After any sequence of changes, exactly the stored resources can be evicted",
         arguments: 0..<60)
     func everything(seed: Int) {
         var random = SplitMix(UInt64(seed))
@@ -102,7 +102,7 @@ struct EvictionOrderTests {
         #expect(rest.members.last?.key == key("list") && rest.members.count == 9)
     }
 
-    @Test("Two uses an hour apart are two sessions; uses within ten minutes, or a long playback, are one session")
+    @Test("Two uses an hour apart count as two sessions; uses within ten minutes, or a long playback, count as one")
     func sessions() {
         func isKept(_ uses: [(at: TimeInterval, isEnd: Bool)]) -> Bool {
             var order = EvictionOrder { StandardEviction() }

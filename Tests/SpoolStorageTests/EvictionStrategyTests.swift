@@ -34,7 +34,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "After any changes, only stored resources that are not in use are evicted, and later all can be evicted",
+        "After any sequence of changes, exactly the stored resources that are not in use can be evicted",
         arguments: 0..<40)
     func contract(seed: Int) {
         for maker in Self.makers {
@@ -77,7 +77,7 @@ struct EvictionStrategyTests {
     }
 
     @Test(
-        "Among a thousand resources that are in use, the only unused resource is evicted",
+        "If a thousand resources are in use, an eviction finds the only unused resource",
         arguments: makers.map(\.name))
     func manyOpen(name: String) throws {
         var strategy = try #require(Self.makers.first { $0.name == name }).make()

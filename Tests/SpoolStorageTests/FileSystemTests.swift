@@ -44,7 +44,8 @@ struct FileSystemTests {
         return Int(status.st_blocks)
     }
 
-    @Test("A fault affects only the given kinds of calls, starts after `after` calls, and occurs `times` times")
+    @Test(
+        "An injected fault affects only the given kinds of calls, starts after `after` calls, and occurs `times` times")
     func faults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()
@@ -61,7 +62,7 @@ struct FileSystemTests {
         #expect(try file.size() == 1)
     }
 
-    @Test("A short write stores only its first bytes, and a faulty read returns a flipped bit or no bytes")
+    @Test("An injected short write stores only the first bytes; an injected read fault flips a bit or returns no bytes")
     func partialFaults() throws {
         let scratch = try ScratchDirectory()
         let files = FaultyFileSystem()

@@ -10,7 +10,9 @@ import Testing
 struct MediaFileEncryptionTests {
     private static let formats: [BlockFormat] = [.aesGCM, .chaChaPoly]
 
-    @Test("Received bytes are readable immediately, and the file contains no unencrypted bytes", arguments: formats)
+    @Test(
+        "Bytes received in an encrypted file are readable immediately, and the file contains no unencrypted bytes",
+        arguments: formats)
     func landAndRead(format: BlockFormat) throws {
         let fixture = try MediaFixture(format: format)
         let length = 3 * Block.size + 777
@@ -63,7 +65,7 @@ struct MediaFileEncryptionTests {
         #expect(stale.storedRanges.isEmpty)
     }
 
-    @Test("If the length is set after the last bytes were received, no bytes are lost")
+    @Test("If the length of an encrypted file is set after its last bytes are received, no bytes are lost")
     func lateLength() throws {
         let fixture = try MediaFixture(format: .aesGCM)
         let media = try fixture.open()

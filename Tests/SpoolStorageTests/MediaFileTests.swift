@@ -196,7 +196,7 @@ struct MediaFileTests {
         #expect(short.length == nil)
     }
 
-    @Test("C33: after reopening, every recorded byte is readable, and all other bytes are missing")
+    @Test("C33: after a media file is reopened, every recorded byte is readable, and all other bytes are missing")
     func reopen() throws {
         let fixture = try MediaFixture()
         var media = try fixture.open()
@@ -375,7 +375,7 @@ struct MediaFileTests {
     }
 
     @Test(
-        "C35: a failed write stores no bytes and reports path and cause, and a later write can succeed",
+        "C35: a failed write stores no bytes and reports the path and the cause, and a later write can succeed",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS])
     func failedWrite(_ code: POSIXErrorCode) throws {
         let fixture = try MediaFixture()

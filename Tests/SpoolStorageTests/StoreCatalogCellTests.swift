@@ -496,7 +496,7 @@ struct StoreCatalogCellTests {
         }
     }
 
-    @Test("E430: if a corrected byte count exceeds the capacity, unused media is evicted")
+    @Test("E430: if correcting a byte count raises the total above the capacity, unused media is evicted")
     func countAboveCapacity() async throws {
         var store = try await fixture.open(capacity: 8 * block)
         for name in ["a", "b"] { try await fixture.store(name, length: 3 * block, in: store) }

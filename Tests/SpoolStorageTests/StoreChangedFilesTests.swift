@@ -54,7 +54,7 @@ struct StoreChangedFilesTests {
     }
 
     @Test(
-        "E174: changes to stored bytes of an open file are detected by reads on the next day", arguments: [false, true])
+        "E174: changes to stored bytes of an open file are detected by a read one day later", arguments: [false, true])
     func changedWhileOpen(isSlice: Bool) async throws {
         let store = try await fixture.open()
         let user = TestUser()

@@ -249,7 +249,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E54: an interrupted check reports the blocks that it discarded and the number of unchecked blocks")
+    @Test("E54: an interrupted check reports the numbers of discarded and unchecked blocks")
     func interruptedCheckUp() async throws {
         let store = try await fixture.open()
         let user = TestUser()
@@ -321,7 +321,7 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "C35: if files can't be written or created, bytes stay in memory unclaimed, and one event reports the error",
+        "C35: if the disk rejects files or writes, bytes stay in memory, no space is claimed, and one event reports it",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS, .EMFILE], [FaultyFileSystem.Call.write, .open])
     func refusingDisk(_ code: POSIXErrorCode, _ call: FaultyFileSystem.Call) async throws {
         let store = try await fixture.open()

@@ -44,7 +44,7 @@ struct StoreLifeTests {
         try await store.close()
     }
 
-    @Test("A complete block is recorded within 10 milliseconds")
+    @Test("A complete block is recorded in the catalog within 10 milliseconds")
     func writtenDown() async throws {
         let store = try await fixture.open()
         await store.waitUntilIdle()

@@ -34,7 +34,7 @@ struct StorePolicyTests {
         try await store.close()
     }
 
-    @Test("Media that was not used for the maximum age is evicted, at opening and later, unless it is pinned or open")
+    @Test("Media that has not been used for the maximum age is evicted, unless it is pinned or open")
     func age() async throws {
         var store = try await openRunning()
         for name in ["old", "pinned", "open"] { try await fixture.store(name, length: block, in: store) }

@@ -122,7 +122,7 @@ struct StorePresentationTests {
         try await store.close()
     }
 
-    @Test("E344: pinning a playlist detaches it from its master playlist, whose removal then does not remove it")
+    @Test("E344: a pinned playlist is detached from its master playlist, and is not removed together with it")
     func pinnedPlaylistOfOther() async throws {
         let store = try await fixture.open()
         for name in ["list", "other"] { try await self.store(name, store) }

@@ -23,7 +23,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Foreign directories
 
-    @Test("E155: a directory that another account creates while the cache is being opened is rejected and stays empty")
+    @Test("E155: if another account creates the directory during opening, opening fails and creates no files in it")
     func createdByAnother() async throws {
         let path = fixture.path
         fixture.files.decide { call, called in
@@ -151,7 +151,7 @@ struct StoreRecoveryTests {
     }
 
     @Test(
-        "E158: an exported file is on the device before it is renamed, and a failed export leaves the previous file")
+        "E158: an exported file is on the device before it is renamed, and a failed export retains the previous file")
     func exportOrder() throws {
         let path = fixture.scratch.file("film.mp4")
         try "before".write(toFile: path, atomically: false, encoding: .utf8)

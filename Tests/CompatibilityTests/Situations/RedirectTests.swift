@@ -10,7 +10,7 @@ import Testing
 @Suite(.timeLimit(.minutes(5))) struct RedirectTests {
     private static let media = OriginResource.pattern(150_000, seed: 7)
 
-    @Test("A podcast is received through a chain of 9 or 20 trackers", arguments: [9, 20])
+    @Test("A podcast is received through a chain of 9 or 20 redirecting trackers", arguments: [9, 20])
     func trackers(_ count: Int) async throws {
         var situation = Situation(Self.media)
         for number in 0..<count {
