@@ -98,7 +98,7 @@ import Testing
         #expect(error?.code == .cancelled)
     }
 
-    @Test func `After a cancel, bytes in transit are delivered until the body is silent`() async throws {
+    @Test func `After a cancellation, bytes in transit are delivered until the body pauses`() async throws {
         let exchange = try await withHead()
         _ = exchange.receive(Data([1]), count: 1)
         let reading = Task {
@@ -122,7 +122,7 @@ import Testing
         #expect(calls.all == ["cancel"])
     }
 
-    @Test func `After a cancel, a body that continues is cancelled`() async throws {
+    @Test func `After a cancellation, a body that continues is cancelled`() async throws {
         let exchange = try await withHead()
         let reading = Task {
             withUnsafeCurrentTask { $0?.cancel() }

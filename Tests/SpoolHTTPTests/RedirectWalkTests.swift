@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test(arguments: [200, 206, 300, 304, 305, 306, 401, 500])
-    func `Other statuses are not redirects`(_ status: Int) throws {
+    func `Statuses other than redirects are not followed`(_ status: Int) throws {
         var walk = try walk("http://h/a")
         #expect(try !walk.follow(head(status, "/b")))
         #expect(try !walk.follow(head(302, nil)))

@@ -38,7 +38,7 @@ import Testing
         #expect(response.status == 206)
     }
 
-    @Test func `Content-Range and body can be wrong`() async throws {
+    @Test func `A response can have a wrong Content-Range or a wrong body`() async throws {
         let (shifted, _) = try await get(.contentRangeShifted(by: 500))
         #expect(shifted.field("Content-Range") == "bytes 1500-2499/100000")
         #expect(shifted.body == media.bytes(1000..<2000))

@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `Conditional requests are handled`() async throws {
+    @Test func `If-Range and If-None-Match are evaluated`() async throws {
         var resource = OriginResource.pattern(1000)
         resource.lastModified = Date(timeIntervalSince1970: 784_111_777)
         try await OriginServer.run(["/a": resource, "/weak": .pattern(1000, etag: "W/\"v1\"")]) { origin in
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `Data and files are served`() async throws {
+    @Test func `Data and files can be served`() async throws {
         let file = FileManager.default.temporaryDirectory.appendingPathComponent("origin-\(UUID().uuidString)")
         try media.data.write(to: file)
         defer { try? FileManager.default.removeItem(at: file) }

@@ -37,7 +37,7 @@ import FoundationNetworking
         return ((response as? HTTPURLResponse)?.statusCode ?? 0, body)
     }
 
-    @Test func `A server reports its address, serves any player, and exits cleanly after a signal`() async throws {
+    @Test func `A server prints its address, serves any player, and exits cleanly after a signal`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, "--freshness immutable --access-log log") { line in
                 #expect(line.hasPrefix("listening on http://127.0.0.1:"))
@@ -212,7 +212,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E89: clients that use up all descriptors do not end the server`() async throws {
+    @Test func `E89: the server keeps running if clients use all file descriptors`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
                 let port = line.split(separator: ":").last ?? ""
@@ -273,7 +273,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `Invalid options of a server are rejected with a message`() async throws {
+    @Test func `serve rejects invalid options with a message`() async throws {
         let spool = try SpoolProcess()
         defer { spool.remove() }
         for (options, sentence) in [

@@ -6,7 +6,8 @@ import Testing
 @testable import SpoolCLI
 
 @Suite struct RemoteCommandTests {
-    @Test func `A command that a server can't run for others causes an error, not a usage error`() async {
+    @Test func `A command that a server can't run for other processes causes an error that is not a usage error`() async
+    {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         let outcome = await RemoteCommand.runner(on: cache)(["demo", "--json"])
         #expect(outcome.status == 1)

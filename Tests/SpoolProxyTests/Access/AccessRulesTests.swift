@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `The token is accepted in the path or as Bearer, and is removed from the target`() throws {
+    @Test func `The token is accepted in the path or as a Bearer token, and is removed from the target`() throws {
         let rules = AccessRules(token: "s3cret", serverNames: [])
         let byPath = try rules.admit(Self.head("/~s3cret/http/h/a?b"))
         #expect(byPath.target == "/http/h/a?b")
@@ -53,7 +53,9 @@ import Testing
     @Test(arguments: [
         "/~s3cret/a", "/a Proxy-Authorization: Bearer s3cret", "/a Authorization: Bearer s3cret",
     ])
-    func `E88: the token is not sent to an origin, whether it was in the path or a field`(opening: String) throws {
+    func `E88: the token is not sent to an origin, whether the client sent it in the path or in a field`(
+        opening: String
+    ) throws {
         let parts = opening.split(separator: " ", maxSplits: 1).map(String.init)
         let fields = [
             parts.count > 1 ? parts[1] : "Accept: */*", "Authorization: Bearer s3cret",
@@ -113,7 +115,7 @@ import Testing
         }
     }
 
-    @Test func `A page from another origin is not allowed to change anything`() throws {
+    @Test func `A page from another origin can't change anything`() throws {
         let rules = AccessRules(token: nil, serverNames: [])
         #expect(try rules.mayChange(Self.head("/")))
         #expect(try rules.mayChange(Self.head("/", "Origin: http://localhost:8787\r\n")))

@@ -23,12 +23,12 @@ import Testing
     @Test(arguments: [
         "1.1.1.1", "172.32.0.1", "100.128.0.1", "9.9.9.9", "168.63.129.17", "2606:4700::1", "2a00::1", "::ffff:1.1.1.1",
     ])
-    func `Other addresses are public`(_ text: String) throws {
+    func `Addresses outside special-purpose ranges are public`(_ text: String) throws {
         #expect(try !#require(IPAddress(host: text)).isSpecial)
     }
 
     @Test(arguments: ["127.1", "0x7f.0.0.1", "1.2.3", "localhost", "", "1.2.3.4.5", "[::1", "::g"])
-    func `Text in another form is not an IP address`(_ text: String) { #expect(IPAddress(host: text) == nil) }
+    func `Abbreviated or malformed text is not an IP address`(_ text: String) { #expect(IPAddress(host: text) == nil) }
 
     @Test func `A pattern matches a host, its subdomains or all hosts, on one port or any port`() throws {
         let exact = try #require(HostPattern("Media.example"))

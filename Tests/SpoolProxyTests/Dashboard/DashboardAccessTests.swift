@@ -46,7 +46,10 @@ import Testing
         }
     }
 
-    @Test func `Only its owner can read the stored token, which is reused, and replaced if it is invalid`() throws {
+    @Test
+    func `Only the file's owner can read the stored token; a valid token is reused, and an invalid one is replaced`()
+        throws
+    {
         let folder = try ScratchDirectory()
         let file = URL(fileURLWithPath: folder.file("operator-token"))
         let token = try OperatorToken.stored(in: file)

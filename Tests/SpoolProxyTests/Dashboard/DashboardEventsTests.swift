@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `A resumed stream is incomplete if entries are missing`() {
+    @Test func `A resumed event stream is reported as incomplete if entries are missing`() {
         var log = RecentItems<Int>(limit: 10)
         for item in 1...35 { log.append(item) }
         #expect(log.nextID == 36 && log.firstID == 26)
@@ -181,7 +181,8 @@ import Testing
         await cache.close()
     }
 
-    @Test func `Changes are reported once, at most 100 at a time, and removed resources by their keys`() throws {
+    @Test func `Changes are reported once, at most 100 at a time; removed resources are reported by their keys`() throws
+    {
         func stored(_ number: Int, bytes: Int64) -> StoredResource {
             StoredResource(
                 key: CacheKey("\(number)"), redactedURL: "https://a.example/\(number)", length: 1000,

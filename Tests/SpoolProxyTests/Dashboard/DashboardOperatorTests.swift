@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func `Changed hosts also apply to connections and redirects of the transport`() throws {
+    @Test func `A change to the allowed hosts also applies to the transport's connections and redirects`() throws {
         var configuration = ProxyConfiguration()
         configuration.host = "0.0.0.0"
         configuration.token = "secret"

@@ -35,7 +35,7 @@ import Testing
         #expect(found.rest == "GET")
     }
 
-    @Test func `A body of known length ends after that length`() throws {
+    @Test func `A body of known length ends after that number of bytes`() throws {
         let found = try Self.read(.length(3), "abcdef")
         #expect(found.body == "abc")
         #expect(found.rest == "def")

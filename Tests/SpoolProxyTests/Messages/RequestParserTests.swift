@@ -35,7 +35,7 @@ import Testing
         #expect(head.fields.all[.range] == "bytes=0-")
     }
 
-    @Test func `Headers are parsed equally from pieces of any size`() throws {
+    @Test func `Headers are parsed identically from pieces of any size`() throws {
         let text = "\r\nHEAD /x HTTP/1.0\r\nA: 1\r\nB: 2\r\n\r\nGET /next HTTP/1.1\r\nHost: h\r\n\r\n"
         let bytes = Array(text.utf8)
         for size in 1...bytes.count {
@@ -84,7 +84,7 @@ import Testing
         #expect(Self.status(text) == 400)
     }
 
-    @Test func `Unsupported versions, codings and sizes cause specific statuses`() {
+    @Test func `Unsupported versions, codings and sizes are rejected with the matching status`() {
         #expect(Self.status("GET / HTTP/2.0\r\nHost: h\r\n\r\n") == 505)
         #expect(Self.status("POST / HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: gzip, chunked\r\n\r\n") == 501)
         #expect(Self.status("GET /" + String(repeating: "a", count: 40_000)) == 414)
@@ -98,7 +98,7 @@ import Testing
         #expect(head.target == "/?x")
     }
 
-    @Test func `The version and the Connection options decide whether a connection stays open`() throws {
+    @Test func `The HTTP version and the Connection options determine whether a connection stays open`() throws {
         func keeps(_ version: String, _ option: String) throws -> Bool? {
             try Self.parse("GET / HTTP/1.\(version)\r\nHost: h\r\nConnection: \(option)\r\n\r\n")?.keepsAlive
         }
@@ -108,7 +108,7 @@ import Testing
         #expect(try keeps("0", "x") == false)
     }
 
-    @Test func `Random bytes result in a valid head, an error or an incomplete request`() {
+    @Test func `Parsing random bytes results in a valid head, an error or an incomplete request`() {
         var random = SystemRandomNumberGenerator()
         let pieces = [
             "GET ", "/", " HTTP/1.1", "\r\n", "\n", "\r", "Host: h", ":", " ", "\u{0}", "Content-Length: 5", "\t", "*",

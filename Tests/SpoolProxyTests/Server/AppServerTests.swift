@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func `A call for the URL of media without a source starts the server`() async throws {
+    @Test func `Requesting the URL of media without a source starts the server`() async throws {
         try await Self.withServer { server, _ in
             let film = try #require(URL(string: "https://media.example/film.mp4"))
             let url = try #require(server.url(for: film))
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `A live stream reports failures of the origins of its media and keys, and no others`()
+    @Test func `A live stream reports failures of the origins of its media and keys, but not of other origins`()
         async throws
     {
         let (media, key) = ("http://media.example", "https://key.example:8443")

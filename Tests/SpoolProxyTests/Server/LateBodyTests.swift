@@ -65,7 +65,7 @@ import Testing
         ("text/event-stream", 0), ("application/json", 0), ("application/problem+json", 0),
         ("application/octet-stream", 2),
     ])
-    func `E146: the client receives the headers even if the first byte is late`(
+    func `E146: the client receives the headers even if the first byte of the body is delayed`(
         type: String, seconds: Int
     ) async throws {
         let clock = ManualClock()
@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: [("/a.m3u8", "text/plain"), ("/a", "application/vnd.apple.mpegurl")])
-    func `E146: a playlist is rewritten even if its first byte is late`(path: String, type: String) async throws {
+    func `E146: a playlist is rewritten even if its first byte is delayed`(path: String, type: String) async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n/s.ts\n#EXT-X-ENDLIST\n"
         let clock = ManualClock()
         try await OriginServer.run([path: Self.resource(text, type: type)]) { origin in

@@ -19,7 +19,7 @@ import Testing
         "/http/127.0.0.1:\(origin.port)\(path)"
     }
 
-    @Test func `Media is delivered completely, the second time without its origin`() async throws {
+    @Test func `Media is delivered completely, and again without its origin`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in
                 let first = try await server.get(Self.target(origin))
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `Pipelined requests are responded to in order`() async throws {
+    @Test func `Responses to pipelined requests are sent in order`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run { server, _ in
                 let requests = (0..<20).map { index in

@@ -195,7 +195,9 @@ import Testing
         }
     }
 
-    @Test func `E121: a cookie set for one client's cookie does not disable the cache for others`() async throws {
+    @Test func `E121: a cookie set in response to one client's cookie does not disable the cache for other clients`()
+        async throws
+    {
         try await OriginServer.run(["/a": Self.cookies(for: "sid=bogus")]) { origin in
             for freshness in [FreshnessPolicy.http, .immutable] {
                 var configuration = ProxyConfiguration()
@@ -236,7 +238,10 @@ import Testing
         }
     }
 
-    @Test func `E199: one client receives a long error page, and the others send their own requests`() async throws {
+    @Test
+    func `E199: only one client receives a long error page; for the others, the origin receives separate requests`()
+        async throws
+    {
         let page = Data(repeating: 0x61, count: 300_000)
         let head =
             "HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\nContent-Length: 300000\r\nSet-Cookie: a=b\r\n\r\n"

@@ -46,7 +46,7 @@ struct SharingRule {
         if confirmations.contains(where: { isUnstored($0) && !completed.contains($0.call) }) { return nil }
         let all = confirmations.filter { !isUnstored($0) }
         // The cache must use the newest directives that a client has received. A revalidation in the background belongs
-        // to an earlier call, so the completion of that call does not show that the cache has received its response.
+        // to an earlier call. The completion of that call does not mean that the cache has received the 304.
         let last = all.lastIndex { received.contains($0.serial) } ?? 0
         let current = all[last...].filter { unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }

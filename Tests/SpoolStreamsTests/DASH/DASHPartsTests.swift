@@ -67,7 +67,7 @@ import Testing
     }
 
     @Test(arguments: ["$Number", "$Numbers$", "$$$", "a#$Number$", String(repeating: "a", count: 3000)])
-    func `A template with an unknown or unclosed identifier is ignored`(text: String) throws {
+    func `A template that contains an unknown or unclosed identifier is ignored`(text: String) throws {
         let base = ReferenceRewriter(finalURL: try OriginURL("http://h/a.mpd"))
         #expect(DASHTemplate(text, id: "a", bandwidth: "1", base: base) == nil)
     }

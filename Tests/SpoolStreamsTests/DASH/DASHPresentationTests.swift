@@ -55,7 +55,7 @@ import Testing
         #expect(throws: ManifestError.self) { while try files.next() != nil {} }
     }
 
-    @Test func `A timeline gives times, repeats and gaps, and can end with the period`() throws {
+    @Test func `A timeline specifies times, repeats and gaps, and can end with the period`() throws {
         let text = mpd(
             """
             <AdaptationSet mimeType="audio/mp4"><Representation id="a" bandwidth="64000">
@@ -69,7 +69,10 @@ import Testing
         #expect(try names(text, seconds: 1.5) == ["100-1.m4s", "110-2.m4s"])
     }
 
-    @Test func `Lists and files have byte ranges, and a start has about the requested number of seconds`() throws {
+    @Test
+    func `Segment lists and single files have byte ranges, and a start contains about the requested number of seconds`()
+        throws
+    {
         let list = mpd(
             """
             <AdaptationSet><Representation id="a" bandwidth="8000"><BaseURL>a.mp4</BaseURL>
@@ -87,7 +90,10 @@ import Testing
         #expect(try names(file, seconds: 1) == ["a.mp4 0-800", "a.mp4 0-566536"])
     }
 
-    @Test func `A start has the first video and audio set of the first period; a full download has all sets`() throws {
+    @Test
+    func `A start contains the first video and audio sets of the first period; a full download contains all sets`()
+        throws
+    {
         func set(_ kind: String, _ name: String) -> String {
             "<AdaptationSet contentType='\(kind)'><Representation bandwidth='1'><BaseURL>\(name)</BaseURL></Representation></AdaptationSet>"
         }
@@ -118,14 +124,16 @@ import Testing
                 .address
             ),
         ])
-    func `An MPD without end or media, or with too many segments, throws an error`(
+    func `Parsing an MPD without an end or media, or with too many segments, throws an error`(
         text: String, code: ManifestError.Code
     ) throws {
         let error = #expect(throws: ManifestError.self) { _ = try names(text) }
         #expect(error?.code == code)
     }
 
-    @Test func `A filter retains the most complete representations of each set, and changes no other bytes`() throws {
+    @Test func `A filter retains the most complete representations of each set, and does not change other bytes`()
+        throws
+    {
         let text = """
             <MPD><Period><AdaptationSet> <Representation id="a"/><!-- x --><Representation id="b"><BaseURL>b</BaseURL></Representation>
             </AdaptationSet><AdaptationSet><Representation id="c"/></AdaptationSet></Period></MPD>

@@ -47,7 +47,7 @@ import Testing
 
         """
 
-    @Test func `An MPD from ffmpeg is not changed, including its clock`() throws {
+    @Test func `An MPD from ffmpeg is not changed, not even its UTCTiming element`() throws {
         #expect(try rewrite(Self.ffmpeg) == Self.ffmpeg)
     }
 
@@ -124,7 +124,7 @@ import Testing
         #expect(try rewrite(root + start + url + end + "</MPD>") == root + start + expected + end + "</MPD>")
     }
 
-    @Test func `Too many prefixes for the namespace throw an error`() throws {
+    @Test func `Parsing too many prefixes for the namespace throws an error`() throws {
         let prefixes = { (count: Int) in
             "<MPD \((0..<count).map { "xmlns:p\($0)='urn:mpeg:dash:schema:mpd:2011'" }.joined(separator: " "))/>"
         }
@@ -341,7 +341,9 @@ import Testing
         (String(repeating: "<MPD>", count: 65), .tooLarge),
         ("<MPD \(String(repeating: "a='' ", count: 257))/>", .tooLarge),
     ])
-    func `A document is parsed completely or throws an error`(text: String, code: ManifestError.Code?) throws {
+    func `A document is either parsed completely or rejected with an error`(
+        text: String, code: ManifestError.Code?
+    ) throws {
         guard let code else {
             #expect(try rewrite(text) == text)
             return
@@ -357,7 +359,10 @@ import Testing
         }
     }
 
-    @Test func `Too many BaseURLs throw an error, and references below one that is too long are not changed`() throws {
+    @Test
+    func `Parsing too many BaseURLs throws an error, and references below a BaseURL that is too long are not changed`()
+        throws
+    {
         let bases = { (count: Int) in "<MPD>\(String(repeating: "<BaseURL>a</BaseURL>", count: count))</MPD>" }
         #expect(try rewrite(bases(DASHDocument.maximumBases)) == bases(DASHDocument.maximumBases))
         let error = #expect(throws: ManifestError.self) { try rewrite(bases(DASHDocument.maximumBases + 1)) }

@@ -43,11 +43,11 @@ struct HLSMasterFilterTests {
         #expect(try Self.listed(text, at: 128_000) == ["a", "b"])
     }
 
-    @Test func `A bit rate limit retains stored variants`() throws {
+    @Test func `A bit rate limit does not remove stored variants`() throws {
         #expect(try Self.listed(Self.mixed, at: 600_000, keeping: [3]) == ["sound", "low", "high"])
     }
 
-    @Test func `A bit rate limit applies to each entry of a URI, and to I-frame playlists`() throws {
+    @Test func `A bit rate limit applies to each entry with the same URI, and to I-frame playlists`() throws {
         let text =
             "#EXTM3U\n" + Self.variant("same", "BANDWIDTH=500000") + Self.variant("same", "BANDWIDTH=900000")
             + "#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=900000,URI=\"i\"\n#EXT-X-I-FRAME-STREAM-INF:BANDWIDTH=1,URI=\"j\"\n"
@@ -66,7 +66,7 @@ struct HLSMasterFilterTests {
         #expect(try Self.listed(text, at: 600_000) == ["none", "low"])
     }
 
-    @Test func `A bit rate above the largest integer is above every limit`() throws {
+    @Test func `A bit rate that exceeds the largest integer exceeds every limit`() throws {
         let rate = "BANDWIDTH=99999999999999999999"
         let text =
             "#EXTM3U\n" + Self.variant("huge", rate) + Self.variant("low", "BANDWIDTH=500000")
@@ -80,7 +80,7 @@ struct HLSMasterFilterTests {
         ("avc1.4d401f,mp4a.40.2", false), ("hvc1.2.4.L123.B0", false), ("", false), (",", false),
         ("vp09.00.10.08", false), ("wvtt", false),
     ])
-    func `Codecs show whether a variant has only audio`(codecs: String, isAudioOnly: Bool) {
+    func `The codecs show whether a variant contains only audio`(codecs: String, isAudioOnly: Bool) {
         #expect(HLSVariant.areAudioOnly(codecs: codecs) == isAudioOnly)
     }
 
@@ -94,7 +94,9 @@ struct HLSMasterFilterTests {
         #expect(HLSVariantSelection.lowest.choose(from: playlist.variants)?.uri == "sound")
     }
 
-    @Test func `A filtered document has only the remaining entries, and rewrites only their references`() throws {
+    @Test func `A filtered document contains only the remaining entries, and only their references are rewritten`()
+        throws
+    {
         let text =
             "#EXTM3U\r\n#EXT-X-MEDIA:TYPE=AUDIO,GROUP-ID=\"a\",URI=\"/sound\"\r\n"
             + "#EXT-X-STREAM-INF:BANDWIDTH=900000\r\n# comment\r\n"

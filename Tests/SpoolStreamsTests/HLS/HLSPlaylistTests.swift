@@ -90,7 +90,7 @@ import Testing
         #expect(try playlist.downloads(at: url).map(\.url.description) == ["http://h/p/k.bin"])
     }
 
-    @Test func `A master playlist from ffmpeg is parsed`() throws {
+    @Test func `A master playlist that ffmpeg wrote is parsed`() throws {
         let playlist = try playlist(
             """
             #EXTM3U
@@ -163,13 +163,13 @@ import Testing
         ("#EXT-X-PART-INF:PART-TARGET=0.3\n#EXT-X-ENDLIST", .unchanging), ("#EXT-X-ENDLIST  ", .unchanging),
         ("#EXT-X-TARGETDURATION:x", .none), ("#EXT-X-TARGETDURATION:1e400", .none), ("", .seconds(2)),
     ])
-    func `A playlist that has ended never expires, a live one soon does, and a low-latency one is not stored`(
+    func `A complete playlist never expires, a live one soon does, and a low-latency one is not stored`(
         tag: String, lifetime: ManifestLifetime
     ) throws {
         #expect(try playlist("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n\(tag)\n").lifetime == lifetime)
     }
 
-    @Test func `Variables are substituted, and imported from the master playlist`() throws {
+    @Test func `Variables are substituted, and can be imported from the master playlist`() throws {
         let master = try playlist(
             """
             #EXTM3U

@@ -130,7 +130,7 @@ import Testing
         #expect(error?.code == .cancelled)
     }
 
-    @Test func `A playlist that needs no change is the same in every byte`() throws {
+    @Test func `A playlist without references to rewrite is not changed`() throws {
         for text in [
             "#EXTM3U", "#EXTM3U\r\n\r\n", "#EXTM3U\n#EXTINF:1,\na.ts\n#EXT-X-ENDLIST", "#EXTM3U\n\0\u{FFFD}\n\n",
         ] {
@@ -174,7 +174,7 @@ import Testing
                 == "#EXTM3U\n#EXT-X-DEFINE:IMPORT=\"u\"\n#EXTINF:1,\n/~TOKEN/https/c/d.ts")
     }
 
-    @Test func `A query can't put lines, attributes or variables into a playlist`() throws {
+    @Test func `A query can't insert lines, attributes or variables into a playlist`() throws {
         let text = "#EXTM3U\n#EXT-X-DEFINE:QUERYPARAM=\"q\"\n#EXT-X-KEY:METHOD=AES-128,URI=\"/k{$q}\"\n"
         let written = try rewrite(text, at: "https://h/v/l.m3u8?q=%0A%22,X=%22{$q}%20%23%0d%0a")
         #expect(written == text.replacing("/k{$q}", with: "/~TOKEN/https/h/k%0A%22,X=%22%7B$q}%20#%0D%0A"))

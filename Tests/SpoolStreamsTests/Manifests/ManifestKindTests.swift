@@ -19,7 +19,7 @@ import Testing
         #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/dash+xml") == kind)
     }
 
-    @Test func `The content type is used only if the first bytes are comments`() {
+    @Test func `The content type determines the kind only if the first bytes are comments`() {
         let comments = Array("#EXTM3U\n\(String(repeating: "# a comment\n", count: 400))".utf8)
         #expect(ManifestKind(prefix: comments) == nil)
         #expect(ManifestKind(prefix: comments, contentType: "audio/mpegurl") == .hls)
@@ -34,7 +34,7 @@ import Testing
         ("<?xml version", true), ("<!-- <html>", true), ("<MPD ", true), ("<dash:MPD>", true), ("#EXTM4", false),
         ("# a", false), ("<html>", false), ("ID3", false), ("\u{0}", false), ("<!DOCTYPE", false), ("{", false),
     ])
-    func `A short prefix shows that a body is not a manifest`(text: String, isPossible: Bool) {
+    func `A short prefix suffices to show that a body is not a manifest`(text: String, isPossible: Bool) {
         #expect(ManifestKind.isPossible(prefix: Array(text.utf8)) == isPossible)
     }
 }

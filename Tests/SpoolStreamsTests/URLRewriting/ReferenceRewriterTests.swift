@@ -32,12 +32,12 @@ import Testing
         "ftp://h/a",
         "http://h:0/a", "http://ho st/a", "http://h:99999/", "http://[::1/a", "https://{host}/a",
     ])
-    func `A reference that already works, or is not meant for the proxy, is not changed`(reference: String) throws {
+    func `A reference that already works, or that the proxy can't serve, is not changed`(reference: String) throws {
         let rewriter = ReferenceRewriter(finalURL: try OriginURL(base), proxied: StubProxy.path)
         #expect(rewriter.rewritten(reference) == nil)
     }
 
-    @Test func `After a redirect, relative references are rewritten, too`() throws {
+    @Test func `After a redirect, relative references are also rewritten`() throws {
         let requested = try OriginURL("http://front.example/play/list.m3u8")
         let rewriter = ReferenceRewriter(
             finalURL: try OriginURL(base), requestedURL: requested, proxied: StubProxy.path)
