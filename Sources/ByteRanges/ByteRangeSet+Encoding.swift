@@ -66,7 +66,8 @@ extension ByteRangeSet: Codable {
             guard !range.isEmpty && range.lowerBound > end else {
                 throw DecodingError.dataCorruptedError(
                     in: pairs,
-                    debugDescription: "Byte ranges must be ascending, nonempty and separate; \(range) is not."
+                    debugDescription: "The byte range \(range) is empty, or does not follow the previous one with "
+                        + "missing bytes in between."
                 )
             }
             leaves.append(range)

@@ -124,7 +124,11 @@ extension CacheError {
                 + "and get of stored bytes still work"
         case .catalogTooNew: "use that version, or choose another directory with --cache"
         case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
+        case .notStored where message.hasPrefix("unknown set ") || message.hasPrefix("the set "):
+            "“spool offline list” lists the sets and their media"
         case .notStored: "“spool ls” lists the stored media"
+        case .incomplete where message.contains(" in the set “"): "“spool offline add” fetches the rest"
+        case .incomplete where message.hasSuffix("again"): nil
         case .incomplete: "“spool get” fetches the rest"
         case .originErrorStatus where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
         case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:

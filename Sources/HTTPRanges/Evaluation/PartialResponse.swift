@@ -1,3 +1,4 @@
+import ByteRanges
 package import HTTPTypes
 
 /// The evaluation of an origin's responses: whether the bytes of the body may be stored, and at which offset.
@@ -125,12 +126,12 @@ extension PartialResponse {
             case 304: return try head.evaluateNotModified(stored: stored)
             case 416: return try head.evaluateUnsatisfiable(stored: stored)
             case 401, 403, 407, 410:
-                return head.refuse(.credentials, "the origin denies access, or the URL is gone")
+                return head.refuse(.credentials, "the origin denies access, or the resource is gone")
             case let status where StatusRules.isTemporaryFailure(status):
                 let after = response.headerFields[values: .retryAfter].first.flatMap { RetryAfter(parsing: $0) }
                 return head.refuse(.retry(after: after), "the origin can't respond now")
             default:
-                return head.refuse(.status, "the status is not supported for media")
+                return head.refuse(.status, "expected 200 or 206")
             }
         } catch {
             return head.refuse(.malformed, error.reason)
@@ -176,9 +177,11 @@ extension PartialResponse {
             }
             let end = claim.end ?? .max
             guard claim.offset < (requestedEnd ?? .max), end > requestedStart ?? 0 else {
-                let asked = "\(requestedStart ?? 0) \(requestedEnd.map { "up to \($0)" } ?? "and later")"
+                let start = requestedStart ?? 0
+                let requested = start..<max(start, requestedEnd ?? .max)
                 throw BodyClaim.Contradiction(
-                    reason: "the response starts at byte \(claim.offset), but bytes \(asked) were requested")
+                    reason: "the response starts at byte \(claim.offset.grouped), but \(requested.inWords) "
+                        + "\(requested.count == 1 ? "was" : "were") requested")
             }
             var placement = BodyPlacement(
                 offset: claim.offset, end: claim.end, version: version, discrepancy: claim.discrepancy)
@@ -198,7 +201,7 @@ extension PartialResponse {
                 return .newGeneration(placement)
             case (.unproven, nil):
                 if claim.offset == 0 || stored.storedEnd <= 0 { return .newGeneration(placement) }
-                return .restart("the bytes at \(claim.offset) may belong to a version other than the stored one")
+                return .restart("the bytes at offset \(claim.offset) may belong to a version other than the stored one")
             }
         }
 
@@ -216,19 +219,22 @@ extension PartialResponse {
             let length = try BodyClaim.contentRange(fields)?.length
             if let length, let stored {
                 if let known = stored.version.length, known != length {
-                    return .restart("the length changed from \(known) to \(length)")
+                    return .restart("the length changed from \(known.grouped) to \(length.counted("byte"))")
                 }
                 if length < stored.storedEnd {
-                    return .restart("the length is \(length), but bytes up to \(stored.storedEnd) are stored")
+                    return .restart(
+                        "the length is \(length.counted("byte")), but bytes up to offset \(stored.storedEnd.grouped) "
+                            + "are stored")
                 }
             }
             if let requestedStart, requestedStart < requestedEnd ?? .max {
                 if let length, requestedStart < length {
                     throw BodyClaim.Contradiction(
-                        reason: "no bytes from offset \(requestedStart), but a length of \(length)")
+                        reason: "byte \(requestedStart.grouped) is not available, but the length is "
+                            + length.counted("byte"))
                 }
                 if length == nil, let stored, requestedStart < max(stored.version.length ?? 0, stored.storedEnd) {
-                    return .restart("the origin no longer has the bytes from offset \(requestedStart)")
+                    return .restart("the origin no longer has the bytes from offset \(requestedStart.grouped)")
                 }
             }
             return .unsatisfiable(length: length ?? stored?.version.length)

@@ -121,7 +121,9 @@ struct ReceivedChunk: Sendable {
             throw CacheError(isChanged ? .resourceChanged : .malformedResponse, text)
         }
         guard byteCount == chunk.range.upperBound - chunk.range.lowerBound else {
-            throw CacheError(.incomplete, "the received file has \(byteCount.counted("byte"))")
+            let expected = chunk.range.upperBound - chunk.range.lowerBound
+            throw CacheError(
+                .incomplete, "the received file contains \(byteCount.grouped) instead of \(expected.counted("byte"))")
         }
         let decision = PartialResponse.evaluate(
             head, requestedStart: chunk.range.lowerBound, requestedEnd: chunk.range.upperBound, stored: stored,

@@ -147,20 +147,24 @@ struct BackgroundExchange: Sendable {
     private func chunks(
         of member: Member, besides known: [BackgroundChunk], size: Int64
     ) async throws -> [BackgroundChunk] {
-        guard member.source != nil else { throw member.error(.incomplete, "its source was not recorded") }
+        guard member.source != nil else {
+            throw member.error(.incomplete, "the full URL was not recorded; add the resource again")
+        }
         guard let lease = try await version(of: member) else {
             throw member.error(.incomplete, "no response has been stored")
         }
         defer { lease.end() }
         let version = lease.generation.resourceVersion
-        guard let length = version.length else { throw member.error(.incomplete, "its length is unknown") }
+        guard let length = version.length else { throw member.error(.incomplete, "the length is unknown") }
         guard let validator = version.validator.ifRangeText else {
             throw member.error(.incomplete, "the origin sent no strong validator")
         }
-        guard version.contentEncoding == nil else { throw member.error(.incomplete, "its bytes are encoded") }
+        guard version.contentEncoding == nil else {
+            throw member.error(.incomplete, "the response has a Content-Encoding")
+        }
         // A variant has its own key, and is not a member of the set.
         guard cache.freshness != .http || lease.generation.storedFreshness?.matches([:]) != false else {
-            throw member.error(.incomplete, "its bytes depend on header fields")
+            throw member.error(.incomplete, "the response depends on request header fields (Vary)")
         }
         try await work.checkReservedSpace(for: length, member.item.key, member.item.redactedURL, in: cache)
         let running = ByteRangeSet(known.filter { $0.key == member.item.key }.map(\.range))
@@ -175,7 +179,9 @@ struct BackgroundExchange: Sendable {
     /// A request for one byte is sent first. If the origin ignores its range, an error is thrown, because every
     /// transfer would receive the whole resource.
     private func request(for chunk: BackgroundChunk, of member: Member) async throws -> UpstreamRequest {
-        guard let source = member.source else { throw member.error(.incomplete, "its source was not recorded") }
+        guard let source = member.source else {
+            throw member.error(.incomplete, "the full URL was not recorded; add the resource again")
+        }
         let exchange = OriginExchange(credentials: cache.credentials(of: source), context: cache.context)
         func ask() async throws -> OriginExchange.Opened {
             let opened = try await exchange.open(as: .preload) { request in
@@ -248,7 +254,7 @@ struct BackgroundExchange: Sendable {
         guard let member else { return (error as? CacheError ?? CacheError(.notStored, "\(error)")).about(chunk.key) }
         let error = try reportable(error, of: member.item, chunk.range)
         return CacheError(
-            error.code, "\(member.item.redactedURL), \(chunk.range.inWords): discarded: \(error.message)",
+            error.code, "\(member.item.redactedURL), \(chunk.range.inWords): discarded, because \(error.message)",
             status: error.httpStatus, key: chunk.key, range: chunk.range, underlying: error.underlying)
     }
 

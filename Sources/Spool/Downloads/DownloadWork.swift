@@ -185,9 +185,9 @@ final class DownloadWork: CacheWork {
         let cause =
             isLengthKnown
             ? "the download needs \(wanted.grouped) bytes, \(pinned.grouped) are already pinned, and the capacity is "
-                + capacity.grouped
+                + capacity.counted("byte")
             : "received \(wanted.counted("byte")) of a body of unknown length, which is too large for the cache: the "
-                + "capacity is \(capacity.grouped), of which \(pinned.grouped) are pinned"
+                + "capacity is \(capacity.counted("byte")), of which \(pinned.grouped) are pinned"
         if !isLengthKnown { try await store.downloads.forgetSource(of: key) }
         let error = CacheError(.capacityExceeded, "\(redactedURL): \(cause)", key: key)
         cache.context.events.send(.notCached(cause: error), key: key, redactedURL: redactedURL)

@@ -105,7 +105,7 @@ public struct MediaCacheConfiguration: Sendable {
                 throw CacheError(.invalidArgument, "invalid \(name) \(value): \(demand)")
             }
         }
-        try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "must be at least 1048576 bytes")
+        try check(memoryLimit >= 1 << 20, "memoryLimit", memoryLimit, "must be at least 1,048,576 bytes")
         if let minimumFreeSpace {
             try check(minimumFreeSpace >= 0, "minimumFreeSpace", minimumFreeSpace, "must not be negative")
         }

@@ -126,10 +126,15 @@ private struct FileImport {
     // MARK: - The origin's headers
 
     private func check(_ file: ImportedFile, by head: OriginHead) async throws -> ImportVerification {
-        guard head.length == file.length else {
-            let length =
-                head.length.map { "the media has \($0.counted("byte"))" } ?? "the origin does not send a length"
-            throw refusal("the file has \(file.length.counted("byte")), but \(length)")
+        guard let length = head.length else {
+            throw CacheError(
+                .invalidArgument,
+                "“\(path)” can't be compared with \(source.redactedURL), because the origin does not send a length; to "
+                    + "import the file anyway, disable the verification",
+                key: cache.key(for: source))
+        }
+        guard length == file.length else {
+            throw refusal("the file has \(file.length.counted("byte")), but the media has \(length.counted("byte"))")
         }
         let digests = ContentDigests(fields: head.fields)
         guard !digests.claimed.isEmpty || digests.entityTag != nil else { return .length }
@@ -160,7 +165,8 @@ private struct FileImport {
         guard replaceExisting else {
             throw CacheError(
                 .invalidArgument,
-                "\(source.redactedURL) is already stored\(stored.isComplete ? "" : " in part"), and differs from “\(path)”",
+                "\(source.redactedURL) is already stored\(stored.isComplete ? "" : " in part"), and differs from "
+                    + "“\(path)”; remove the stored bytes first, or allow their replacement",
                 key: key)
         }
         let store = try await cache.store

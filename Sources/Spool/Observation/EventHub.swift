@@ -118,7 +118,7 @@ final class EventHub: Sendable {
             logger.error("\(error)", metadata: ["resource": "\(event.redactedURL)"])
         case .bypassed(let reason):
             logger.notice("playback bypasses the cache: \(reason)", metadata: ["resource": "\(event.redactedURL)"])
-        case .cacheUnavailable(let cause): logger.error("nothing is stored: \(cause)")
+        case .cacheUnavailable(let cause): logger.error("nothing can be stored: \(cause)")
         case .warning(let text): logger.warning("\(text)")
         }
     }

@@ -145,7 +145,7 @@ final class PreloadRun {
         throw CacheError(
             .capacityExceeded,
             "\(media.source.redactedURL): received \(count.counted("byte")) of a body of unknown length, more than the "
-                + "capacity of \(capacity.grouped)",
+                + "capacity of \(capacity.counted("byte"))",
             key: media.key)
     }
 
@@ -154,7 +154,8 @@ final class PreloadRun {
         guard let capacity, wanted > capacity else { return }
         throw CacheError(
             .capacityExceeded,
-            "\(media.source.redactedURL): the preload needs \(wanted.grouped) bytes, but the capacity is \(capacity.grouped)",
+            "\(media.source.redactedURL): the preload needs \(wanted.counted("byte")), but the capacity is "
+                + capacity.counted("byte"),
             key: media.key)
     }
 

@@ -12,7 +12,7 @@ struct FetchOptions: ParsableArguments {
         help: ArgumentHelp(
             "A header field to send to the origin, or @FILE for a file with one field per line; may be repeated.",
             discussion: "Other users can read command lines, so put tokens in a file. The fields in the "
-                + "file that $SPOOL_HEADERS names are also sent, unless --header specifies a field of the same name.",
+                + "file that $SPOOL_HEADERS names are also sent. Fields of the same name in --header replace them.",
             valueName: "name: value"))
     var headers: [HeaderOption] = []
 

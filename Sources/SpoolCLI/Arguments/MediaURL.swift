@@ -85,11 +85,11 @@ struct URLList {
             let line = line.trimmingCharacters(in: .whitespaces)
             if line.isEmpty || line.hasPrefix("#") { continue }
             guard let url = MediaURL(argument: line) else {
-                throw Self.failure(path, "contains no URL with a host on line \(index + 1)")
+                throw Self.failure(path, "is malformed: expected a URL with a host on line \(index + 1)")
             }
             urls.append(url)
         }
-        if urls.isEmpty { throw Self.failure(path, "contains no URL") }
+        if urls.isEmpty { throw Self.failure(path, "does not contain any URLs") }
     }
 
     private static func failure(_ path: String, _ cause: String) -> CommandFailure {

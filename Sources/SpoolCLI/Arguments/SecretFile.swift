@@ -60,7 +60,7 @@ enum KeyFile {
         let bytes = try contents(of: path, "key", limit: count + 1)
         guard bytes.count == count else {
             let found = bytes.count > count ? "more" : bytes.count.grouped
-            throw failure(path, "key", "must have \(count) bytes, but has \(found)")
+            throw failure(path, "key", "must contain \(count) bytes, but contains \(found)")
         }
         return EncryptionKey(bytes: bytes)
     }

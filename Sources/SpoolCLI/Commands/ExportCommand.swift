@@ -87,7 +87,8 @@ struct ImportCommand: AsyncParsableCommand {
         if options.json {
             return try Output.json(Report(url: source.redactedURL, bytes: bytes, verifiedBy: verifiedBy))
         }
-        try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.redactedURL), verified by: \(verifiedBy)")
+        let verification = proof == .hash || proof == .length ? "verified by \(verifiedBy)" : "not verified"
+        try Output.line("\(ByteCount(bytes: bytes).text) imported as \(source.redactedURL), \(verification)")
     }
 
     /// Opens the cache for writing. A server that uses the directory cannot run this command, because it does not read

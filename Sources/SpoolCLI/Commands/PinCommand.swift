@@ -45,7 +45,9 @@ extension CacheOptions {
 struct GarbageCollectCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "gc",
-        abstract: "Evict the media that is least likely to be played again, until the cache fits its capacity or --to.")
+        abstract:
+            "Evict the media that is least likely to be played again, until the cache fits its capacity or the given size."
+    )
 
     struct Report: Encodable, Sendable {
         var evicted: Int64

@@ -52,7 +52,7 @@ struct RekeyCommand: AsyncParsableCommand {
         let report = Report(resources: plan.resources, bytes: plan.bytes, encrypted: !plain)
         if options.json { return try Output.json(report) }
         let done = "\(report.resources.counted("resource")), \(ByteCount(bytes: report.bytes).text)"
-        try Output.line(plain ? "unencrypted: \(done)" : "encrypted: \(done)")
+        try Output.line(plain ? "decrypted: \(done)" : "encrypted: \(done)")
     }
 }
 #endif

@@ -20,7 +20,8 @@ extension DemoMedia {
         guard status == 0 else {
             throw CommandFailure(
                 .noVideo,
-                "ffmpeg could not generate the video (status \(status)): install ffmpeg, or give a file or a URL")
+                "ffmpeg could not generate the video (status \(status)); install ffmpeg with libx264, or give a file or a URL"
+            )
         }
         return file
     }

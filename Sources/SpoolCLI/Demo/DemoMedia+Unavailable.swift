@@ -7,7 +7,7 @@ extension DemoMedia {
     ///
     /// - Throws: ``CommandFailure``, always.
     static func make(in folder: URL) async throws -> URL {
-        throw CommandFailure(.noVideo, "this system can't generate a video: give a file or a URL")
+        throw CommandFailure(.noVideo, "this system can't generate a video; give a file or a URL")
     }
 }
 

@@ -17,7 +17,7 @@ struct DemoOrigin: Sendable {
     /// Creates an origin that serves a local file.
     init(serving file: URL) async throws {
         guard FileManager.default.isReadableFile(atPath: file.path) else {
-            throw CommandFailure(.unplayable, "“\(file.path)” can't be read: give an existing file, or a URL")
+            throw CommandFailure(.unplayable, "“\(file.path)” can't be read; give an existing file, or a URL")
         }
         let content = OriginContent.file(file)
         let bytesPerSecond = Int(max(4_000_000, content.length / 15))

@@ -32,7 +32,7 @@ struct OfflineSession {
             savingQuery = true
             sources = found.items.compactMap { $0.url.map { MediaSource(url: $0) } }
             failures = found.missing.filter { $0.url == nil }.map { item in
-                CacheError(.incomplete, "\(item.redactedURL): give its URL again, because its query is not stored")
+                CacheError(.incomplete, "\(item.redactedURL): to resume this download, give its URL again")
             }
         }
         let downloads = try await cache.downloads.add(sources, to: set, remembersQuery: savingQuery)
@@ -84,12 +84,12 @@ struct OfflineReport: Encodable, Sendable {
     /// A one-line summary.
     var text: String {
         let goal = length.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
-        let state = complete ? "" : needsURL ? "  incomplete; give its URL again to resume" : "  incomplete"
+        let state = complete ? "" : needsURL ? "  incomplete; to resume, give the URL again" : "  incomplete"
         return "\(set.shown)  \(ByteCount(bytes: storedBytes).text)\(goal)  \(url)\(state)"
     }
 
     static func noSet(_ name: String) -> CacheError {
-        CacheError(.notStored, "unknown set “\(name.shown)”; “spool offline list” lists the sets")
+        CacheError(.notStored, "unknown set “\(name.shown)”")
     }
 }
 #endif

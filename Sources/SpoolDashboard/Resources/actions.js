@@ -108,7 +108,7 @@ export const download = list => {
         link.remove();
     }
     const others = list.length - complete.length;
-    if (others > 0) toast(`${plural(others, "resource")} can’t be exported: only complete files can.`);
+    if (others > 0) toast(`${plural(others, "resource")} can’t be downloaded. Only complete files can.`);
 };
 
 /// Prompts for URLs to preload, and starts the preloads.
@@ -151,7 +151,7 @@ export const purge = async () => {
     const content = [
         make("div", { class: "field" }, make("label", { for: prefix.id }, "All URLs that start with"), prefix, matches),
         make("div", { class: "field" }, make("label", { for: tag.id }, "Or all resources with the cache tag"), tag,
-            make("p", { class: "hint" }, "Origins set tags in the Cache-Tag field of their responses.")),
+            make("p", { class: "hint" }, "Origins set tags in the field Surrogate-Key or Cache-Tag.")),
     ];
     if (!await openDialog("Purge", content, { submit: "Continue", isDangerous: false })) return;
     const list = affected(), isPrefix = prefix.value !== "";

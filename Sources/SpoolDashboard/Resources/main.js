@@ -65,7 +65,7 @@ store.addEventListener("connection", () => {
     state.dataset.state = isLost ? "lost" : "live";
     setText(state, isLost ? "No connection" : "Live");
     banner.hidden = !isLost;
-    const cause = store.isEnded ? "Too many pages are open, so the server ended the connection of this page."
+    const cause = store.isEnded ? "Too many pages are open, so the server closed the connection to this page."
         : "The server does not respond.";
     setText(banner, isLost ? `${cause} The page reconnects automatically.` : "");
     if (!isLost && wasLost) announce("Connected to the server again");

@@ -15,13 +15,14 @@ const known = {
     allowedHosts: ["Allowed hosts", "The origins that clients may request.", "hosts", "all public origins"],
     maxAge: ["Maximum age", "Media that has not been played for this long is evicted.", "time", "no limit"],
     keepFree: ["Free space", "The space to leave free on the volume.", "size", "no minimum"],
-    quotas: ["Quotas", "The maximum number of stored bytes of each host.", "quotas", "no quotas"],
+    quotas: ["Quotas", "The maximum number of stored bytes from each host.", "quotas", "no quotas"],
 };
 /// The hints for inputs.
 const inputHints = {
-    capacity: "Enter a size such as 50 GB, or leave the field empty for no limit. It also applies after a restart.",
+    capacity: "Enter a size such as 50 GB, or leave the field empty for no limit. The capacity also "
+        + "applies after a restart.",
     allowedHosts: "Enter hosts such as media.example.com or *.example.com, or leave the field empty for all public "
-        + "origins. They apply until the server stops.",
+        + "origins. The change applies until the server stops.",
 };
 const sources = {
     commandLine: "set on the command line", default: "default", page: "changed on this page",

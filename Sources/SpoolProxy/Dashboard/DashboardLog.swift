@@ -31,11 +31,10 @@ struct DashboardLogEntry: Encodable, Sendable {
         case .stored: return nil
         case .requested(let lower, let upper):
             (kind, range) = ("requested", [lower, upper])
-            message =
-                "the bytes from \(lower.grouped) to \(upper?.grouped ?? "the end") were requested from the origin"
+            message = "\((lower..<max(lower, upper ?? .max)).inWords) requested from the origin"
         case .requestCancelled(let offset):
             (kind, range) = ("requestCancelled", [offset, nil])
-            message = "the request was cancelled at byte \(offset.grouped), because no reader needs it"
+            message = "the request was cancelled at byte \(offset.grouped), because no reader needed it anymore"
         case .retrying(let delay, let cause):
             (kind, code) = ("retrying", cause.code)
             message = "the request will be retried in \(Self.text(delay)): \(cause.message)"
@@ -52,7 +51,7 @@ struct DashboardLogEntry: Encodable, Sendable {
         case .failed(let error): (kind, code, message) = ("failed", error.code, error.message)
         case .bypassed(let reason): (kind, message) = ("bypassed", "the media plays without the cache: \(reason)")
         case .cacheUnavailable(let cause):
-            (kind, code, message) = ("cacheUnavailable", cause.code, "nothing is stored: \(cause.message)")
+            (kind, code, message) = ("cacheUnavailable", cause.code, "nothing can be stored: \(cause.message)")
         case .warning(let text): (kind, message) = ("warning", text)
         }
         (self.id, self.time, url) = (id, time, event.redactedURL)

@@ -148,7 +148,7 @@ final class ProxyService: Sendable {
         }
         guard !isReported else { return }
         configuration.logger.warning(
-            "a connection from \(proxy.text) was closed because of a malformed PROXY protocol header: \(header)")
+            "a connection from \(proxy.text) was closed because of its PROXY protocol header: \(header)")
     }
 
     /// Counts and logs a request that was rejected before it was parsed.

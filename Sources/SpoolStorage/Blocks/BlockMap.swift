@@ -218,7 +218,7 @@ struct BlockMap: Sendable {
     ///   `range`.
     func planWriting(_ range: Range<Int64>) throws -> [Range<Int64>] {
         guard Block.isAddressable(range), range.upperBound <= length ?? .max else {
-            let end = length.map { "the length \($0)" } ?? "the largest offset"
+            let end = length.map { "the length of \($0.counted("byte"))" } ?? "the largest offset"
             throw CacheError(.invalidArgument, "can't store \(range.inWords): the range ends beyond \(end)")
         }
         let holes = Array(storedRanges.missingRanges(in: range))

@@ -292,7 +292,7 @@ final class Catalog: Sendable {
                 failed()
                 throw error
             }
-            guard let result else { throw CacheError(.storage, "“\(path)” lost a transaction") }
+            guard let result else { throw CacheError(.storage, "a transaction in “\(path)” has no result") }
             committed(result)
             return result
         }
@@ -390,7 +390,7 @@ final class Catalog: Sendable {
             case .SQLITE_CORRUPT, .SQLITE_NOTADB:
                 throw CacheError(.catalogDamaged, "“\(path)” is damaged: \(Self.cause(error))", underlying: error)
             default:
-                throw CacheError(.storage, "“\(path)” failed: \(Self.cause(error))", underlying: error)
+                throw CacheError(.storage, "“\(path)” could not be accessed: \(Self.cause(error))", underlying: error)
             }
         }
     }

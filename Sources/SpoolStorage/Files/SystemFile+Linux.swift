@@ -1,4 +1,5 @@
 #if os(Linux) || os(Android)
+import ByteRanges
 import CSystemFiles
 import Foundation
 import Synchronization
@@ -8,7 +9,7 @@ extension SystemFile {
     func free(_ range: Range<Int64>) throws(CacheError) {
         while c_system_files_punch(descriptor, off_t(range.lowerBound), off_t(range.upperBound - range.lowerBound)) != 0
         {
-            guard errno == EINTR else { throw failure("could not deallocate \(range)") }
+            guard errno == EINTR else { throw failure("could not be freed in part (\(range.inWords))") }
         }
     }
 

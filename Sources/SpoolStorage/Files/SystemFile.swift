@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 import Synchronization
 
@@ -91,7 +92,10 @@ final class SystemFile: StoredFile {
             guard let base = bytes.baseAddress else { break }
             switch pwrite(descriptor, base + count, bytes.count - count, off_t(offset) + off_t(count)) {
             case let written where written > 0: count += written
-            case 0: throw .system("accepted no bytes at offset \(offset + Int64(count))", path: path, errno: EIO)
+            case 0:
+                throw .system(
+                    "could not be written at offset \(offset + Int64(count))", path: path, errno: EIO,
+                    cause: "the system did not accept any bytes")
             case _ where errno == EINTR: continue
             default: throw failure("could not be written at offset \(offset + Int64(count))")
             }
@@ -106,7 +110,9 @@ final class SystemFile: StoredFile {
             try free(range)
         } else {
             while ftruncate(descriptor, off_t(range.lowerBound)) != 0 {
-                guard errno == EINTR else { throw failure("could not be truncated to \(range.lowerBound)") }
+                guard errno == EINTR else {
+                    throw failure("could not be truncated to \(range.lowerBound.counted("byte"))")
+                }
             }
         }
     }

@@ -78,7 +78,7 @@ extension CacheDirectory {
         if case .success(let readable)? = try Self.readableCatalog(catalogPath, key, fileSystem) { catalog = readable }
         let notice =
             catalog == nil
-            ? "nothing is stored: \(cause.message)"
+            ? "nothing can be stored: \(cause.message)"
             : "the cache is read-only, so nothing new is stored: \(cause.message)"
         try self.init(
             path: path, catalog: catalog ?? Catalog(inMemory: catalogPath),

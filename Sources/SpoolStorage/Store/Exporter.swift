@@ -83,9 +83,10 @@ struct Exporter: Sendable {
                 .incomplete, "\(generation.url) is not complete: the length is unknown", key: generation.key)
         }
         let range = generation.storedRanges.firstMissingRange(in: 0..<length)
-        let missing = range.map { "missing \($0.inWords)" } ?? "stored bytes were damaged, and have been fetched again"
-        return CacheError(
-            .incomplete, "\(generation.url) is not complete: \(missing)", key: generation.key, range: range)
+        let state =
+            range.map { "is not complete: missing \($0.inWords)" }
+            ?? "was not complete, because stored bytes were damaged; they have been fetched again, so try again"
+        return CacheError(.incomplete, "\(generation.url) \(state)", key: generation.key, range: range)
     }
 }
 

@@ -52,7 +52,8 @@ final class SpaceLimit: Sendable {
         guard !isWarned.exchange(true, ordering: .relaxed) else { return }
         let count = free.counted("byte")
         reporter.warn(
-            "nothing is stored: \(count) are free on the volume, but the minimum free space is \(minimumFreeSpace)")
+            "nothing can be stored: \(count) are free on the volume, but the minimum free space is "
+                + minimumFreeSpace.counted("byte"))
     }
 
     private func apply() {
@@ -76,7 +77,8 @@ extension Store.Configuration {
         guard minimumFreeSpace < size else {
             throw CacheError(
                 .invalidArgument,
-                "a minimum free space of \(minimumFreeSpace.counted("byte")) is too large for a volume of \(size)")
+                "a minimum free space of \(minimumFreeSpace.counted("byte")) is too large for a volume of "
+                    + size.counted("byte"))
         }
         return minimumFreeSpace
     }

@@ -180,7 +180,7 @@ extension Store.Configuration {
         guard memoryLimit >= 1 << 20 else {
             throw CacheError(
                 .invalidArgument,
-                "a memory limit of \(memoryLimit.counted("byte")) is too small: the minimum is \((1 << 20).grouped)"
+                "a memory limit of \(memoryLimit.counted("byte")) is too small: the minimum is \((1 << 20).counted("byte"))"
             )
         }
         guard openFileLimit >= 8 else {

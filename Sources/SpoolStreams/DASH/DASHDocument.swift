@@ -117,7 +117,8 @@ package struct DASHDocument: Sendable {
     /// - Throws: ``ManifestError`` with code `live` if the stream has no end, or `tooLarge` if it has too many entries.
     package func presentation() throws(ManifestError) -> DASHPresentation {
         guard !isDynamic else {
-            throw ManifestError(.live, "the stream at \(url.nameForMessages) is live and has no end to download")
+            throw ManifestError(
+                .live, "the stream at \(url.nameForMessages) is live, so it can't be downloaded completely")
         }
         guard !hasTooManyEntries else {
             throw ManifestError(

@@ -46,7 +46,8 @@ extension HLSPlaylist {
     ///   - `tooLarge` if the total size of the URLs exceeds 256 MiB
     package func downloads(at url: OriginURL, seconds: Double? = nil) throws(ManifestError) -> [StreamFile] {
         guard kind == .master || isEnded && !isDelta else {
-            throw ManifestError(.live, "the stream at \(url.nameForMessages) is live and has no end to download")
+            throw ManifestError(
+                .live, "the stream at \(url.nameForMessages) is live, so it can't be downloaded completely")
         }
         var list = HLSDownloadList(at: url)
         for key in sessionKeys { try list.append(key) }

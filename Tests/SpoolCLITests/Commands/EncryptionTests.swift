@@ -57,7 +57,7 @@ struct EncryptionTests {
             let before = try await spool.shell("cat cache/catalog.sqlite cache/media/*/* cache/lock | sha256sum").text
             for (options, sentence) in [
                 (["--key-file", "k2"], "with a different key"), ([], "no key was given"),
-                (["--key-file", "nowhere"], "no such file"), (["--key-file", "copy"], "must have 32 bytes"),
+                (["--key-file", "nowhere"], "no such file"), (["--key-file", "copy"], "must contain 32 bytes"),
                 (["--passphrase-file", "words"], "with a different key"),
             ] {
                 for command in [
@@ -144,7 +144,7 @@ struct EncryptionTests {
                 #expect(try await spool.run(["verify"] + previous).text.hasSuffix(" 0 damaged, 0 discarded\n"))
             }
             let last = try await spool.run(["rekey", "--new-key-file", "words"] + previous)
-            #expect(last.status == 1 && last.errors.contains("must have 32 bytes"))
+            #expect(last.status == 1 && last.errors.contains("must contain 32 bytes"))
             #expect(try await spool.run(["rekey", "--new-passphrase-file", "words"] + previous).status == 0)
             expectSilence(spool)
             #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000 && origin.log.bytesSent("/b") == sent)

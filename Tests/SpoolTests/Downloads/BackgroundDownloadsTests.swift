@@ -86,7 +86,7 @@ struct BackgroundDownloadsTests {
         arguments: [
             (ScriptedSession.Fault.whole, CacheError.Code.malformedResponse, "the whole resource"),
             (.otherValidator, .resourceChanged, "another version"), (.otherRange, .malformedResponse, "Content-Range"),
-            (.truncated, .incomplete, "the received file has 131,071 bytes"),
+            (.truncated, .incomplete, "the received file contains 131,071 instead of 131,072 bytes"),
             (.failed, .originUnavailable, "the network was lost"), (.busy, .originErrorStatus, "status 503"),
             (.unauthorized, .originErrorStatus, "status 401"),
         ])
@@ -121,7 +121,7 @@ struct BackgroundDownloadsTests {
             cause = "the origin sent no strong validator"
         case "chunked":
             resource.rules += [.always(.ignoresRanges()), .always(.noLength(.chunked))]
-            cause = "its length is unknown"
+            cause = "the length is unknown"
         default:
             resource.rules += [.always(.ignoresRanges())]
             cause = "the origin does not send byte ranges of the stored version"
