@@ -264,7 +264,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         if let error {
             flight.exchange.finish(.failure(UpstreamError(ofURLSession: error, flight.name, isInBody: flight.hasHead)))
         } else if let missing = flight.missing, missing > 0, !isBare {
-            let message = "\(flight.name) closed the connection \(missing) bytes before the end"
+            let message = "\(flight.name) closed the connection \(missing) bytes before the end of its response"
             flight.exchange.finish(.failure(UpstreamError(.connectionLost, message)))
         } else {
             flight.exchange.finish(.success(()))

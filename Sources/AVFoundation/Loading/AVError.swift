@@ -56,6 +56,7 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
         let reason =
             switch code {
             case .unknown: "the media could not be played"
+            case .mediaServicesWereReset where detail != nil: "the player could not be started"
             case .mediaServicesWereReset: "the player was closed"
             case .fileFailedToParse: "the media may be damaged"
             case .fileFormatNotRecognized: "the media's format is not recognized"

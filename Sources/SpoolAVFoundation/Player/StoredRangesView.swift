@@ -27,11 +27,17 @@ public struct StoredRangesView: View {
         }
         .accessibilityElement()
         .accessibilityLabel(Text("Position"))
-        .accessibilityValue(Text("\(Int(player.currentTime)) of \(Int(player.duration ?? 0)) seconds"))
+        .accessibilityValue(spokenTime)
         .accessibilityAdjustableAction { direction in
             let step = direction == .increment ? 10.0 : -10.0
             Task { await player.seek(to: player.currentTime + step) }
         }
+    }
+
+    private var spokenTime: Text {
+        let time = Int(player.currentTime)
+        guard let duration = player.duration else { return Text("\(time) seconds") }
+        return Text("\(time) of \(Int(duration)) seconds")
     }
 
     private var bar: some View {

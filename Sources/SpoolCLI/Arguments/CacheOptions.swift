@@ -65,7 +65,7 @@ struct KeyOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "A file with the 32-byte key of an encrypted cache.",
-            discussion: "A new cache is encrypted with it. “head -c 32 /dev/urandom” creates a key.",
+            discussion: "A new cache is encrypted with it. “head -c 32 /dev/urandom > FILE” creates a key.",
             valueName: "file"),
         completion: .file())
     var keyFile: String?

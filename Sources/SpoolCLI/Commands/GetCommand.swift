@@ -12,8 +12,8 @@ struct GetCommand: AsyncParsableCommand {
         commandName: "get",
         abstract: "Fetch media, or a range of it, through the cache.",
         discussion: "Stored bytes are not fetched again, even after an interruption. Without --output, the bytes "
-            + "are only stored in the cache. With --hls, all files of the stream are fetched, so that “spool serve” "
-            + "can serve it without its origin.")
+            + "are only stored in the cache. With --hls, all files of one variant of the stream are fetched, so that "
+            + "“spool serve” can serve it without its origin.")
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions

@@ -12,7 +12,8 @@ struct PreloadCommand: AsyncParsableCommand {
         discussion:
             "Stored bytes are not fetched again, even after an interruption. If some media can't be "
             + "fetched, the rest is still fetched, and the exit status is 1. For HLS or DASH, the playlists or the "
-            + "manifest and the first segments of a variant are fetched. With --all, the highest quality is fetched.")
+            + "manifest are fetched, and the first segments of one variant. With --all, the highest quality is fetched."
+    )
 
     @OptionGroup var options: CacheOptions
     @OptionGroup var fetching: FetchOptions

@@ -94,7 +94,7 @@ struct DemoReport: Sendable {
             lines.append("Third playback with \(third.player), through the proxy server:")
             lines.append("  " + sources(third.bytesFromOrigin, third.originRequests, third.bytesFromCache))
         }
-        if let page { lines.append("  live page: \(page) (make demo WATCH=1 keeps it open)") }
+        if let page { lines.append("  live page: \(page) (spool demo --watch keeps it open)") }
         lines.append("")
         lines += promises.map { "\($0.isKept ? "✓" : "✗ FAILED:") \($0.text)" }
         return lines.joined(separator: "\n")

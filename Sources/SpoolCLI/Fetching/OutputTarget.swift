@@ -152,7 +152,7 @@ private final class PartialFile: Sendable {
 
     private static func unrelatedPartialFile(_ partial: String) -> CommandFailure {
         CommandFailure(
-            .unwritable, "“\(partial)” exists, but is not a partial download by this command: rename or remove it")
+            .unwritable, "“\(partial)” exists, but is not a partial download by this command; rename or remove it")
     }
 
     /// Writes the next bytes. This blocks the thread.

@@ -173,7 +173,7 @@ import SpoolAVFoundation
             let target = CMTime(seconds: seek.to, preferredTimescale: 1000)
             let hasArrived = await player.seek(to: target, toleranceBefore: .zero, toleranceAfter: .zero)
             try Task.checkCancellation()
-            if !hasArrived { Warning.noSeek.report("the player can't seek to \(ProgressLine.clock(seek.to))") }
+            if !hasArrived { Warning.noSeek.report("the player could not seek to \(ProgressLine.clock(seek.to))") }
             return nil
         }
     }

@@ -122,7 +122,7 @@ export const preload = async (urls = "", pins = true) => {
     const content = [
         make("div", { class: "field" }, make("label", { for: input.id }, "URLs, one on each line"), input,
             make("p", { class: "hint", id: "preload-hint" }, "The whole file is fetched. For the manifest of ",
-                "an HLS or DASH stream, all files of the stream are fetched.")),
+                "an HLS or DASH stream, its highest quality is fetched.")),
         make("label", {}, check, "Pin the media, so that it is never evicted (for offline playback)"),
     ];
     if (!await openDialog("Preload media", content, { submit: "Preload" })) return;

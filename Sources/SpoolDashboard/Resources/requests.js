@@ -58,7 +58,8 @@ export const waterfall = (requests, showsURL) => {
 };
 
 const causes = {
-    slowOrigin: ["Slow origin", "The origin was the bottleneck. If this happens often, preload media before playing it."],
+    slowOrigin: ["Slow origin",
+        "The origin was the bottleneck. If this happens often, preload media before playing it."],
     retry: ["Retry after an error", "A request failed and was sent again. Received bytes were not fetched twice."],
     evicted: ["Evicted", "The bytes were evicted to free space. Pin the media, or raise the capacity."],
     notStored: ["Not stored yet", "The bytes were requested for the first time, for example after a seek."],

@@ -117,7 +117,10 @@ final class HostOverrides: Sendable {
         var patterns: [HostPattern] = []
         for host in hosts {
             guard let pattern = HostPattern(host) else {
-                throw RequestFailure(400, "invalid host pattern “\(String(host.prefix(80)).escapedForMessage)”")
+                throw RequestFailure(
+                    400,
+                    "invalid host pattern “\(String(host.prefix(80)).escapedForMessage)”; use a host such as example.com "
+                        + "or *.example.com")
             }
             patterns.append(pattern)
         }

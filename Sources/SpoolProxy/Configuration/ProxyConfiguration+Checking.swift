@@ -29,11 +29,13 @@ extension ProxyConfiguration {
             }
             try check(
                 ["", "/"].contains(origin.path) && origin.query == nil,
-                "invalid origin: give a scheme, a host and a port, without a path or a query"
+                "invalid origin; use a scheme, a host and an optional port, without a path or a query"
             )
         }
         for pattern in allowedHosts {
-            try check(HostPattern(pattern) != nil, "invalid host pattern “\(pattern.escapedForMessage)”")
+            try check(
+                HostPattern(pattern) != nil,
+                "invalid host pattern “\(pattern.escapedForMessage)”; use a host such as example.com or *.example.com")
         }
         for page in corsOrigins where !["*", "null"].contains(page) {
             // Browsers send an origin in this format (RFC 6454 §6.2). Any other text would not match a page.

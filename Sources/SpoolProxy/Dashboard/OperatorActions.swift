@@ -299,7 +299,9 @@ struct OperatorActions: Sendable {
             case .list(let list) where list.count <= Self.hostLimit: try hosts.set(list)
             default:
                 throw RequestFailure(
-                    400, "the allowed hosts must be an array of at most \(Self.hostLimit) patterns; [] allows all")
+                    400,
+                    "the allowed hosts must be an array of at most \(Self.hostLimit) patterns; [] allows all public origins"
+                )
             }
         default: throw RequestFailure(409, setting.restartAdvice)
         }

@@ -67,7 +67,9 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     init(resolved reference: URIReference) throws(AddressError) {
         guard let scheme = reference.scheme.flatMap({ Scheme($0) }), let authority = reference.authority else {
             let named =
-                reference.scheme.map { "the scheme \(String($0).escapedForMessage)" } ?? "a URL without a scheme"
+                reference.scheme.map {
+                    Scheme($0) == nil ? "the scheme \(String($0).escapedForMessage)" : "a URL without a host"
+                } ?? "a URL without a scheme"
             throw AddressError(
                 .scheme, "\(named) is not supported: the proxy requires an http or https URL with a host")
         }

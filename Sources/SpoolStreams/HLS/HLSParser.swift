@@ -318,7 +318,7 @@ private struct HLSContentsReader {
         let uri = try checked(try uri(of: attributes), "an initialization section without a URI")
         var range: Range<Int64>?
         if let attribute = attributes.first("BYTERANGE") {
-            let parts = try checked(Self.byteRange(attribute.value), "a byte range that is not LENGTH@OFFSET")
+            let parts = try checked(Self.byteRange(attribute.value), "a byte range that is not LENGTH or LENGTH@OFFSET")
             range = try self.range(parts.offset ?? 0, parts.length)
         }
         map = HLSMap(uri: uri, byteRange: range)
