@@ -194,7 +194,7 @@ private struct MultiStatus {
             if tag.isEmpty { end() }
         case .end(let name):
             guard open.last == String(decoding: name.localName.prefix(64), as: UTF8.self) else {
-                throw Unreadable(cause: "the end tag at byte \(name.startIndex) matches no start tag")
+                throw Unreadable(cause: "the end tag at byte \(name.startIndex) does not match a start tag")
             }
             end()
         case .text(let bytes): text += XMLText.unescaped(bytes) ?? ""

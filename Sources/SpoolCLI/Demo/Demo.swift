@@ -10,8 +10,8 @@ struct DemoCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "demo",
         abstract: "Play media, play it again without the origin, and serve it to another player.",
-        discussion: "Without an argument, it generates a video with ffmpeg and serves it. The cache is temporary, "
-            + "unless --cache specifies one. The last line of the output is JSON.")
+        discussion: "Without an argument, the command generates a video with ffmpeg and serves it. The cache is "
+            + "temporary, unless --cache is given. The last line of the output is JSON.")
 
     struct Report: Encodable, Sendable {
         var first: PlaybackReport

@@ -20,7 +20,7 @@ struct PlayCommand: AsyncParsableCommand {
     @Flag(help: "Play without video or sound, at the rate of --speed.") var headless = false
     @Option(
         help: ArgumentHelp(
-            "Seek to the second time when playback reaches the first, in seconds; may be repeated.",
+            "When playback reaches AT, seek to TO, both in seconds; may be repeated.",
             valueName: "at:to"))
     var seek: [SeekArgument] = []
     @Option(help: ArgumentHelp("Stop at this position in the media, in seconds.", valueName: "t")) var until: Double?

@@ -45,7 +45,7 @@ public enum ByteStoreContract {
                 try check(try !store.remove(name(0)), "the store reported that it removed a missing file")
                 try checkEqual(try store.create(name(0)).size(), 0, "the size of a new file with that name")
             },
-            Case("open files with the same name share their bytes, and creating it again does not empty it") { store in
+            Case("open files with the same name share their bytes, and creating a file again keeps them") { store in
                 let first = try store.create(name(0))
                 try StoredFileContract.write("first", to: first, at: 0)
                 let second = try store.create(name(0))
@@ -70,7 +70,7 @@ public enum ByteStoreContract {
                 try checkEqual(
                     try StoredFileContract.text(of: file), "kept", "the open file after another one was created")
             },
-            Case("files do not mix") { store in
+            Case("each file contains only its own bytes") { store in
                 let files = try (0..<20).map { try store.create(name($0)) }
                 for (index, file) in files.enumerated() { try StoredFileContract.write("\(index)", to: file, at: 0) }
                 for (index, file) in files.enumerated() {

@@ -29,7 +29,7 @@ package enum FileSystemContract {
                 try rule.run(try files.openFile(folder + "/file", .create))
             }
         } + opening + [
-            Case(description: "a lock is exclusive, and free again when its file is released") { files, folder in
+            Case(description: "a lock is exclusive, and ends when its file is released") { files, folder in
                 let path = folder + "/lock"
                 var first = try files.lockFile(path)
                 try expect(first != nil, "the first attempt did not get the lock")
@@ -57,17 +57,17 @@ package enum FileSystemContract {
                 try files.rename(folder + "/a", to: folder + "/b")
                 try expect(
                     try StoredFileContract.text(of: files.openFile(folder + "/b", .read)) == "new",
-                    "the old one is still there")
-                try expect(try files.list(folder) == ["b"], "the previous name still exists")
+                    "the replaced file still exists")
+                try expect(try files.list(folder) == ["b"], "the folder does not contain exactly the renamed file")
                 try expectFailure(.ENOENT, naming: folder + "/a") { try files.rename(folder + "/a", to: folder + "/c") }
             },
-            Case(description: "creating a folder creates its parents; again, it has no effect") { files, folder in
+            Case(description: "a folder is created with its parents, or kept if it exists") { files, folder in
                 let path = folder + "/one/two/three"
                 for _ in 0..<2 { try files.createDirectory(path) }
                 _ = try files.openFile(path + "/ä ö", .create)
                 try expect(try files.list(path) == ["ä ö"], "the listing of a folder does not match its contents")
                 try expect(try files.list(folder + "/missing").isEmpty, "the listing of a missing folder is not empty")
-                try expect(try [nil, 0o700].contains(mode(of: path)), "users other than its owner can read it")
+                try expect(try [nil, 0o700].contains(mode(of: path)), "users other than the owner can read the folder")
                 try expectFailure(.ENOTDIR, naming: path + "/ä ö") { try files.createDirectory(path + "/ä ö") }
             },
             Case(description: "attributes contain the owner and the permissions of a file") { files, folder in
@@ -77,11 +77,11 @@ package enum FileSystemContract {
                 try expect(
                     file?.permissions == 0o600 && file?.isDirectory == false, "the file is \(String(describing: file))")
                 try expect(directory?.isDirectory == true, "the folder is \(String(describing: directory))")
-                try expect(file?.owner == directory?.owner, "their owners differ")
+                try expect(file?.owner == directory?.owner, "the file and its folder have different owners")
                 try expect(try files.attributes(folder + "/missing") == nil, "a missing file has attributes")
                 try expect(try files.attributes(folder + "/file/x") == nil, "a path below a file has attributes")
             },
-            Case(description: "shared locks prevent an exclusive one until they end") { files, folder in
+            Case(description: "shared locks prevent an exclusive lock until they end") { files, folder in
                 let path = folder + "/file"
                 let one = try files.openFile(path, .create)
                 let two = try files.openFile(path, .readWrite)
@@ -95,7 +95,7 @@ package enum FileSystemContract {
             },
             Case(description: "free space is reported for an existing folder") { files, folder in
                 let space = try files.volumeSpace(at: folder)
-                try expect(space.size > 0 && (0...space.size).contains(space.free), "the volume has no size")
+                try expect(space.size > 0 && (0...space.size).contains(space.free), "\(space) is not plausible")
                 try expectFailure(.ENOENT, naming: folder + "/no") { _ = try files.volumeSpace(at: folder + "/no") }
             },
         ]
@@ -103,18 +103,18 @@ package enum FileSystemContract {
     private static let opening: [Case] = [
         Case(description: "a created file is empty, and only its owner can access it") { files, folder in
             let file = try files.openFile(folder + "/file", .create)
-            try expect(try file.size() == 0, "it is not empty")
-            try expect(try [nil, 0o600].contains(mode(of: folder + "/file")), "other users can read it")
+            try expect(try file.size() == 0, "the created file is not empty")
+            try expect(try [nil, 0o600].contains(mode(of: folder + "/file")), "other users can read the created file")
             try StoredFileContract.write("x", to: file, at: 0)
-            try expect(try files.openFile(folder + "/file", .create).size() == 1, "opening it again emptied it")
+            try expect(try files.openFile(folder + "/file", .create).size() == 1, "opening the file again emptied it")
         },
-        Case(description: "a missing file is an error that names it, unless it is to be created") { files, folder in
+        Case(description: "a missing file causes an error that names it, unless it may be created") { files, folder in
             for access in [FileAccess.read, .readWrite] {
                 try expectFailure(.ENOENT, naming: folder + "/file") {
                     _ = try files.openFile(folder + "/file", access)
                 }
             }
-            try expect(try files.list(folder).isEmpty, "it was created")
+            try expect(try files.list(folder).isEmpty, "the missing file was created")
         },
         Case(description: "a symbolic link is not followed", needsSystemFiles: true) { files, folder in
             _ = try files.openFile(folder + "/target", .create)
@@ -134,9 +134,9 @@ package enum FileSystemContract {
             for path in [folder + "/a\0b", ""] {
                 var code: CacheError.Code?
                 do { _ = try files.openFile(path, .create) } catch { code = (error as? CacheError)?.code }
-                try expect(code == .invalidArgument, "“\(path)” was not refused")
+                try expect(code == .invalidArgument, "“\(path)” was not rejected")
             }
-            try expect(try files.list(folder).isEmpty, "something was created")
+            try expect(try files.list(folder).isEmpty, "a file was created")
         },
     ]
 
