@@ -126,10 +126,13 @@ extension CacheError {
         case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
         case .notStored where message.hasPrefix("unknown set ") || message.hasPrefix("the set "):
             "“spool offline list” lists the sets and their media"
+        case .notStored where message.hasSuffix("contains no cache"): "choose a cache directory with --cache"
         case .notStored: "“spool ls” lists the stored media"
         case .incomplete where message.contains(" in the set “"): "“spool offline add” fetches the rest"
         case .incomplete where message.hasSuffix("again"): nil
         case .incomplete: "“spool get” fetches the rest"
+        case .capacityExceeded: "use a larger --capacity, or unpin or remove other media"
+        case .keyRequired: "--key-file or --passphrase-file specifies the key"
         case .originErrorStatus where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"
         case _ where (underlying as? UpstreamError)?.underlying is RefusedDowngrade:
             "--allow-http-redirects allows the redirect, without encryption"

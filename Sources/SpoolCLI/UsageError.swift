@@ -60,7 +60,7 @@ struct UsageError {
     }
 
     private static func refusal(of value: String, as place: String) -> String {
-        if place.contains("--header") { return "invalid value of --header: give \(form(of: place))" }
+        if place.contains("--header") { return "invalid value for --header: give \(form(of: place))" }
         return "invalid value “\(RedactedArgument.text(value))” for \(place): give \(form(of: place))"
     }
 

@@ -180,8 +180,8 @@ extension PartialResponse {
                 let start = requestedStart ?? 0
                 let requested = start..<max(start, requestedEnd ?? .max)
                 throw BodyClaim.Contradiction(
-                    reason: "the response starts at byte \(claim.offset.grouped), but \(requested.inWords) "
-                        + "\(requested.count == 1 ? "was" : "were") requested")
+                    reason: "the response starts at byte \(claim.offset.grouped), but the request was for "
+                        + requested.inWords)
             }
             var placement = BodyPlacement(
                 offset: claim.offset, end: claim.end, version: version, discrepancy: claim.discrepancy)

@@ -158,7 +158,9 @@ extension CacheDirectory {
         guard attributes.permissions & 0o022 == 0 else {
             let mode = String(attributes.permissions & 0o777, radix: 8)
             throw CacheError(
-                .storage, "“\(path)” can't be used as a cache: other users may write to it (mode \(mode))")
+                .storage,
+                "“\(path)” can't be used as a cache: other users may write to it (mode \(mode)), which “chmod go-w” "
+                    + "changes")
         }
     }
 

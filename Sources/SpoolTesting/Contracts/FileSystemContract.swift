@@ -61,7 +61,7 @@ package enum FileSystemContract {
                 try expect(try files.list(folder) == ["b"], "the folder does not contain exactly the renamed file")
                 try expectFailure(.ENOENT, naming: folder + "/a") { try files.rename(folder + "/a", to: folder + "/c") }
             },
-            Case(description: "a folder is created with its parents, or kept if it exists") { files, folder in
+            Case(description: "a folder is created with its parents, unless it exists") { files, folder in
                 let path = folder + "/one/two/three"
                 for _ in 0..<2 { try files.createDirectory(path) }
                 _ = try files.openFile(path + "/ä ö", .create)
