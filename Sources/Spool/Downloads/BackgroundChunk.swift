@@ -131,7 +131,8 @@ struct ReceivedChunk: Sendable {
         switch decision {
         case .store(let placement) where placement.offset == chunk.range.lowerBound && placement.discrepancy == nil:
             return
-        case .refuse(let refusal): throw CacheError(.malformedResponse, refusal.reason)
+        case .refuse(let refusal):
+            throw CacheError(.malformedResponse, "the origin responded with status \(refusal.reason)")
         default: throw CacheError(.resourceChanged, "the origin sent another version, or did not identify the version")
         }
     }

@@ -281,7 +281,7 @@ struct Transfer {
     private func handle(
         _ refusal: PartialResponse.Refusal, of response: UpstreamResponse, _ number: Int, _ origin: OriginState
     ) async throws -> Outcome {
-        let text = "\(place): the origin responded with \(refusal.reason)"
+        let text = "\(place): the origin responded with status \(refusal.reason)"
         func error(_ code: CacheError.Code) async -> CacheError {
             let error = CacheError(code, text, status: refusal.status)
             return error.about(await answer(response))

@@ -79,7 +79,7 @@ final class Fetch: Sendable {
         guard [200, 203].contains(response.head.status.code) else {
             throw CacheError(
                 .originErrorStatus,
-                "\(media.source.redactedURL): the origin responded with \(response.head.status.code)",
+                "\(media.source.redactedURL): the origin responded with status \(response.head.status.code)",
                 status: response.head.status.code, key: media.key)
         }
         var end: Int64 = 0

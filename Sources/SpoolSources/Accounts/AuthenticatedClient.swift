@@ -35,7 +35,7 @@ public struct AuthenticatedClient: Sendable {
             if status.kind == .successful { return try await body(of: response, address: request.url) }
             guard reason == .initial, [401, 403, 407].contains(status.code) else {
                 throw SourceError(
-                    "\(Self.place(request.url)): the service responded with \(status.code)", status: status.code)
+                    "\(Self.place(request.url)): the service responded with status \(status.code)", status: status.code)
             }
             reason = .refused(status: status.code)
         }

@@ -29,7 +29,8 @@ public final class DigestAuthentication: Sendable {
             let place = AuthenticatedClient.place(url)
             guard response.head.status.code == 401 else {
                 throw SourceError(
-                    "\(place): the server responded with \(response.head.status.code) instead of 401 to a request without credentials",
+                    "\(place): the server responded to a request without credentials with status "
+                        + "\(response.head.status.code) instead of 401",
                     status: response.head.status.code)
             }
             let fields = response.head.headerFields[values: .wwwAuthenticate]

@@ -160,7 +160,7 @@ extension CacheDirectory {
             throw CacheError(
                 .storage,
                 "“\(path)” can't be used as a cache: other users may write to it (mode \(mode)), which “chmod go-w” "
-                    + "changes")
+                    + "fixes")
         }
     }
 
