@@ -101,6 +101,8 @@ struct ManifestResponder: Sendable {
     /// The maximum size of a manifest that is rewritten on the threads that serve players, in bytes. Rewriting a larger
     /// one there would delay players.
     private static let quickBytes = 256 << 10
+    /// The maximum estimated size of all absolute URLs in such a manifest, in bytes.
+    private static let quickURLBytes = 4 << 20
 
     /// The maximum size of small media, in bytes. The first bytes of small media are read even if they are not
     /// requested, or if the type is that of a segment.
@@ -245,7 +247,7 @@ struct ManifestResponder: Sendable {
                 case .dashElement: remoteElement(received, call)
                 }
             }
-            if received.bytes.count > Self.quickBytes {
+            if received.bytes.count > Self.quickBytes || received.estimatedURLBytes > Self.quickURLBytes {
                 result = try await largeManifests.run { try await cache.runMaintenance(rewrite) }
             } else {
                 result = try await rewrite()
@@ -290,6 +292,12 @@ struct ManifestResponder: Sendable {
         let version: String
         /// Whether the origin did not confirm the manifest for this request.
         let isFromStore: Bool
+
+        /// The estimated size of all absolute URLs, in bytes: one URL in each line or element.
+        var estimatedURLBytes: Int {
+            let count = bytes.reduce(1) { $0 + ($1 == UInt8(ascii: "\n") || $1 == UInt8(ascii: "<") ? 1 : 0) }
+            return count * url.description.utf8.count
+        }
     }
 
     /// Filters and rewrites a playlist, and records the information in it that later requests need.

@@ -93,19 +93,21 @@ final class StreamMembers: Sendable {
     private func note(
         _ parts: [OriginURL], _ templates: [DASHTemplate], at url: OriginURL, _ key: CacheKey, tag: String
     ) {
+        // URLs are hashed before the lock, which every request for media takes.
+        let hashes = parts.prefix(Self.limit).filter { $0 != url }.map { ($0.hashValue, $0.isSameOrigin(as: url)) }
+        let (address, tagHash) = (url.hashValue, tag.hashValue)
         state.withLock { state in
-            if state.manifests.count + state.templateCount + parts.count + templates.count > Self.limit
+            if state.manifests.count + state.templateCount + hashes.count + templates.count > Self.limit
                 || state.tags.count > Self.manifestLimit || state.templateBytes > Self.templateBytes
             {
                 state = State()
             }
-            let manifest = state.manifests[url.hashValue] ?? key
-            state.tags[key] = tag.hashValue
-            state.addresses.insert(url.hashValue)
-            for part in parts.prefix(Self.limit) where part != url {
-                let hash = part.hashValue
+            let manifest = state.manifests[address] ?? key
+            state.tags[key] = tagHash
+            state.addresses.insert(address)
+            for (hash, isOwn) in hashes {
                 let isTaken = state.manifests[hash] != nil || state.addresses.contains(hash)
-                if isTaken, !part.isSameOrigin(as: url) { continue }
+                if isTaken, !isOwn { continue }
                 state.manifests[hash] = manifest
             }
             for template in templates where state.templateBytes <= Self.templateBytes {

@@ -70,6 +70,7 @@ extension DASHPresentation {
     ///   - `tooLarge` if there are too many files
     func files(seconds: Double?, at url: OriginURL) throws(ManifestError) -> [StreamFile] {
         var list: [StreamFile] = []
+        var bytes = 0
         for (index, period) in periods.enumerated().prefix(seconds == nil ? .max : 1) {
             for set in seconds == nil ? period.sets : Self.start(of: period.sets) {
                 guard let representation = Self.choice(of: set.representations, isStart: seconds != nil) else {
@@ -77,9 +78,12 @@ extension DASHPresentation {
                 }
                 var files = files(of: representation, until: seconds, period: duration(of: index), url)
                 while let file = try files.next() {
-                    guard list.count < Self.fileLimit else {
+                    bytes += file.url.target.utf8.count
+                    guard list.count < Self.fileLimit, bytes <= ManifestError.maximumURLBytes else {
                         throw ManifestError(
-                            .tooLarge, "the MPD at \(url.nameForMessages) needs more than \(Self.fileLimit) files")
+                            .tooLarge,
+                            "the MPD at \(url.nameForMessages) needs more than \(Self.fileLimit) files, or their URLs "
+                                + "exceed \(ManifestError.maximumURLBytes >> 20) MiB")
                     }
                     list.append(file)
                 }

@@ -63,6 +63,7 @@ package struct HLSDocument: Sendable {
         var parser = HLSParser(
             HLSVariables(query: url.reference.query, imported: imported), maximumReferences: maximumReferences)
         try parser.read(bytes)
+        try ManifestError.checkURLs(parser.references.count, in: url)
         (self.bytes, self.url, self.imported) = (bytes, url, imported)
         (references, definitions, steering) = (parser.references, parser.definitions, parser.steering)
         (variants, renditions, iFrameStreams) = (parser.variants, parser.renditions, parser.iFrameStreams)

@@ -104,8 +104,10 @@ private struct HLSDownloadList {
         let download = StreamFile(url: target, byteRange: byteRange, isSegment: isSegment)
         guard seen.insert(download).inserted else { return }
         bytes += target.target.utf8.count
-        guard bytes <= 256 << 20 else {
-            throw ManifestError(.tooLarge, "the URLs in the playlist at \(url.nameForMessages) exceed 256 MiB")
+        guard bytes <= ManifestError.maximumURLBytes else {
+            throw ManifestError(
+                .tooLarge,
+                "the URLs in the playlist at \(url.nameForMessages) exceed \(ManifestError.maximumURLBytes >> 20) MiB")
         }
         downloads.append(download)
     }

@@ -26,6 +26,22 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
         self.description = description
     }
 
+    /// The maximum total size of the absolute URLs of the files that a manifest references, in bytes.
+    static let maximumURLBytes = 256 << 20
+
+    /// Checks the total size of the absolute URLs in a manifest. A relative reference of one byte can stand for a URL
+    /// as long as the URL of the manifest.
+    ///
+    /// - Throws: ``ManifestError`` with code `tooLarge`.
+    static func checkURLs(_ count: Int, in url: OriginURL) throws(ManifestError) {
+        guard count <= maximumURLBytes / max(1, url.description.utf8.count) else {
+            throw ManifestError(
+                .tooLarge,
+                "the URL of the manifest is too long for \(count) references: their URLs may exceed "
+                    + "\(maximumURLBytes >> 20) MiB")
+        }
+    }
+
     /// Throws an error with code `cancelled` if the current task is cancelled.
     static func checkCancellation() throws(ManifestError) {
         guard !Task.isCancelled else { throw ManifestError(.cancelled, "the task was cancelled") }

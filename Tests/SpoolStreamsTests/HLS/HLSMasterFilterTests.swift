@@ -124,4 +124,20 @@ struct HLSMasterFilterTests {
         let error = #expect(throws: ManifestError.self) { try parse(101) }
         #expect(error?.code == .tooLarge)
     }
+
+    @Test("E475: short references in a manifest with a long URL are rejected if their URLs would exceed 256 MiB")
+    func longURL() throws {
+        let url = try OriginURL("http://h/" + String(repeating: "p", count: 27_000) + "/m.m3u8")
+        func playlist(_ count: Int) -> [UInt8] {
+            Array(("#EXTM3U\n" + String(repeating: "#EXT-X-KEY:METHOD=AES-128,URI=\"a\"\n", count: count)).utf8)
+        }
+        _ = try HLSDocument(parsing: playlist(9000), at: url)
+        var error = #expect(throws: ManifestError.self) { try HLSDocument(parsing: playlist(11_000), at: url) }
+        #expect(error?.code == .tooLarge)
+        let bases = String(repeating: "<Period><BaseURL>a/</BaseURL></Period>", count: 11_000)
+        error = #expect(throws: ManifestError.self) {
+            try DASHDocument(parsing: Array("<MPD>\(bases)</MPD>".utf8), at: url)
+        }
+        #expect(error?.code == .tooLarge)
+    }
 }
