@@ -21,7 +21,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
     private let proxies: ProxyEnvironment
     private let gate: AddressGate?
     /// One client for each route. There are few routes, because the environment variables determine them.
-    private let clients = Mutex<[Way: Client]>([:])
+    private let clients = Mutex<[Route: Client]>([:])
 
     /// Creates a transport with its own connections.
     ///
@@ -50,12 +50,12 @@ public final class AsyncHTTPClientUpstream: Upstream {
     public func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         try await SpoolHTTP.open(request, configuration) { [self] request, exchange in
             do {
-                let way = Way(try proxies.proxy(for: request.url), isSecure: request.url.isSecure)
-                guard way == .direct, let resolved = gate?.resolve(request.url) else {
-                    if way != .direct { try gate?.check(request.url) }
-                    return try client(way).start(request, exchange)
+                let route = Route(try proxies.proxy(for: request.url), isSecure: request.url.isSecure)
+                guard route == .direct, let resolved = gate?.resolve(request.url) else {
+                    if route != .direct { try gate?.check(request.url) }
+                    return try client(route).start(request, exchange)
                 }
-                resolved.flatMapThrowing { [self] in try client(way).start(request, exchange) }
+                resolved.flatMapThrowing { [self] in try client(route).start(request, exchange) }
                     .whenFailure { Self.fail(exchange, request.url, $0) }
             } catch {
                 Self.fail(exchange, request.url, error)
@@ -67,17 +67,17 @@ public final class AsyncHTTPClientUpstream: Upstream {
         exchange.finish(.failure(AsyncHTTPClientFailure(error, isInBody: false).upstreamError(url.nameForMessages)))
     }
 
-    private func client(_ way: Way) -> Client {
+    private func client(_ route: Route) -> Client {
         clients.withLock { clients in
-            if let client = clients[way] { return client }
-            let client = Client(configuration, tls, way, way == .direct ? gate : nil)
-            clients[way] = client
+            if let client = clients[route] { return client }
+            let client = Client(configuration, tls, route, route == .direct ? gate : nil)
+            clients[route] = client
             return client
         }
     }
 
     /// The route of requests to their origin.
-    private enum Way: Hashable {
+    private enum Route: Hashable {
         case direct
         /// Requests are sent through a tunnel that the proxy opens to the origin.
         case tunnel(ProxyEnvironment.Proxy)
@@ -96,11 +96,12 @@ public final class AsyncHTTPClientUpstream: Upstream {
     /// A client that exists until its last exchange has ended, and is then shut down.
     private final class Client: Sendable {
         private let http: HTTPClient
-        private let way: Way
+        private let route: Route
         private let gate: AddressGate?
 
-        init(_ configuration: HTTPUpstream.Configuration, _ tls: TLSConfiguration, _ way: Way, _ gate: AddressGate?) {
-            self.way = way
+        init(_ configuration: HTTPUpstream.Configuration, _ tls: TLSConfiguration, _ route: Route, _ gate: AddressGate?)
+        {
+            self.route = route
             self.gate = gate
             var settings = HTTPClient.Configuration(
                 redirectConfiguration: .disallow,
@@ -125,7 +126,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 prepares(channel).flatMapThrowing {
                     try HeadGate.add(to: channel)
                     try BodyGatherer.add(to: channel)
-                    if case .forward = way { try AbsoluteForm.add(to: channel) }
+                    if case .forward = route { try AbsoluteForm.add(to: channel) }
                 }
             }
             settings.http2ConnectionDebugInitializer = prepares
@@ -133,7 +134,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
                 channel.eventLoop.makeCompletedFuture { try FrameGate.add(to: channel) }
             }
             settings.tlsConfiguration = tls
-            if case .tunnel(let proxy) = way { settings.proxy = .init(proxy) }
+            if case .tunnel(let proxy) = route { settings.proxy = .init(proxy) }
             http = HTTPClient(
                 eventLoopGroupProvider: .shared(MultiThreadedEventLoopGroup.singleton), configuration: settings)
         }
@@ -147,7 +148,7 @@ public final class AsyncHTTPClientUpstream: Upstream {
             var headers = HTTPHeaders()
             for field in request.headerFields { headers.add(name: field.name.rawName, value: field.value) }
             var url = request.url
-            if case .forward(let proxy) = way {
+            if case .forward(let proxy) = route {
                 let forwarded = try AbsoluteForm.request(for: request, over: proxy)
                 url = forwarded.url
                 headers.add(contentsOf: forwarded.headers)

@@ -169,7 +169,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     }
 
     /// Handles the cancellation of the consumer's task. The exchange ends when nothing is received for a moment, or
-    /// when a short time limit is reached.
+    /// when a short time limit or 1 MiB is reached.
     private func leave() {
         guard state.withLock({ $0.machine.leave() }) else { return }
         Task { [clock = configuration.drainClock, cancelled] in

@@ -14,6 +14,9 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     /// The number of buffered bytes, or of buffered chunks, at which the transport pauses. Small chunks are joined.
     private static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
+    /// The number of bytes that are received after the consumer's task was cancelled. A fast origin could otherwise send
+    /// many megabytes that nobody needs.
+    private static var drainLimit: Int { 1 << 20 }
 
     private var head: HTTPResponse?
     private var headWaiter: HeadWaiter?
@@ -25,7 +28,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
     private var outcome: Result<Void, UpstreamError>?
     private var isClosed = false
     private var meter: StallMeter
-    private var isDraining = false
+    /// The number of bytes that may still be received after ``leave()``, or `nil` before.
+    private var drainLeft: Int?
     private var hasReceived = false
 
     init(_ configuration: HTTPUpstream.Configuration) { meter = StallMeter(configuration) }
@@ -56,9 +60,10 @@ struct ExchangeState<Chunk: GatheredBytes> {
         guard !isOver else { return (nil, true) }
         meter.receive(count)
         hasReceived = true
+        drainLeft? -= count
         if let waiter = chunkWaiter {
             chunkWaiter = nil
-            return (waiter, true)
+            return (waiter, !isDrained)
         }
         if let last = chunks.indices.last, chunks[last].count + count <= Chunk.gatherLimit {
             chunks[last].chunk.append(chunk)
@@ -68,8 +73,11 @@ struct ExchangeState<Chunk: GatheredBytes> {
         }
         buffered += count
         isPaused = isPaused || buffered >= Self.highWater.bytes || chunks.count >= Self.highWater.chunks
-        return (nil, !isPaused)
+        return (nil, !isPaused && !isDrained)
     }
+
+    /// Whether all bytes that may be received after ``leave()`` have been received.
+    private var isDrained: Bool { drainLeft.map { $0 <= 0 } ?? false }
 
     mutating func finish(_ outcome: Result<Void, UpstreamError>) -> (HeadWaiter?, ChunkWaiter?) {
         guard !isOver else { return (nil, nil) }
@@ -111,7 +119,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
             let resumes =
                 isPaused && buffered <= Self.highWater.bytes / 2 && chunks.count <= Self.highWater.chunks / 2
             if resumes { isPaused = false }
-            return .now(.success(chunk), resumes: resumes)
+            return .now(.success(chunk), resumes: resumes && !isDrained)
         }
         switch outcome {
         case .success: return .now(.success(nil), resumes: false)
@@ -147,16 +155,16 @@ struct ExchangeState<Chunk: GatheredBytes> {
     /// Handles the cancellation of the consumer's task. Bytes that were already sent are still delivered. Returns
     /// `false` if the exchange is over, or after the first call.
     mutating func leave() -> Bool {
-        guard !isOver, !isDraining else { return false }
-        isDraining = true
+        guard !isOver, drainLeft == nil else { return false }
+        drainLeft = Self.drainLimit
         hasReceived = false
         return true
     }
 
-    /// Returns whether bytes have been received since ``leave()`` or the previous call.
+    /// Returns whether bytes have been received since ``leave()`` or the previous call, and more may be received.
     mutating func stillReceives() -> Bool {
         defer { hasReceived = false }
-        return !isOver && hasReceived
+        return !isOver && hasReceived && !isDrained
     }
 
     // MARK: From the clock

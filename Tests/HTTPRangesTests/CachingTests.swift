@@ -34,6 +34,14 @@ private func control(_ values: String...) -> CacheControl {
     }
 
     @Test(
+        "E472: private and no-cache with a malformed list apply to the whole response",
+        arguments: ["=\"Set-Cookie", "=\"", "=Set-Cookie\"", "=\"a b\"", "=\"a, @\""])
+    func malformedList(_ list: String) {
+        #expect(control("max-age=60, private\(list)").isPrivate)
+        #expect(control("max-age=60, no-cache\(list)").noCache)
+    }
+
+    @Test(
         "In a directive, a malformed number counts as 0 and a huge number as the limit; later duplicates are ignored",
         arguments: [
             ("max-age=x", 0), ("max-age", 0), ("max-age=-1", 0), ("max-age=\"\"", 0), ("max-age=\"", 0),

@@ -138,6 +138,28 @@ import Testing
         #expect(calls.all == ["cancel"])
     }
 
+    @Test("E471: after a cancellation, at most 1 MiB more is received, even from a fast origin")
+    func drainLimit() async throws {
+        let exchange = try await withHead()
+        let reading = Task {
+            withUnsafeCurrentTask { $0?.cancel() }
+            var count = 0
+            do { while let chunk = try await exchange.next() { count += chunk.count } } catch is UpstreamError {}
+            return count
+        }
+        try await clock.waitForSleepers(2)
+        var received = 0
+        var mayContinue = true
+        while mayContinue, received < 100 {
+            mayContinue = exchange.receive(big, count: big.count)
+            received += 1
+        }
+        #expect(received == 4, "1 MiB is reached with the fourth")
+        clock.advance(by: .milliseconds(10))
+        #expect(try await reading.value == 4 * big.count)
+        #expect(calls.all == ["cancel"])
+    }
+
     @Test func `Closing after the end does not cancel the transport`() async throws {
         let exchange = try await withHead()
         exchange.finish(.success(()))

@@ -57,12 +57,12 @@ package struct CacheControl: Sendable, Hashable {
         func seconds(_ first: Int64?) -> Int64 {
             first ?? FieldText.seconds(FieldText.unquoted(value ?? "").utf8) ?? 0
         }
-        /// Adds the fields that a directive lists, and returns whether it lists none. A directive without a list
-        /// applies to the whole response.
+        /// Adds the fields that a directive lists, and returns whether it lists none. A directive without a list, or
+        /// with a malformed one, applies to the whole response.
         func isUnqualified(_ value: Substring?) -> Bool {
             let names = FieldText.elements(String(FieldText.unquoted(value ?? ""))).map(FieldText.lowercased)
             namedFields.formUnion(names)
-            return names.isEmpty
+            return names.isEmpty || !names.allSatisfy { HTTPField.Name($0) != nil }
         }
         switch name {
         case "no-store": noStore = true

@@ -133,8 +133,11 @@ package enum EndToEndFields {
     ]
     /// Digests of the bytes of one message, which may be a part (RFC 9530 §2, RFC 1864).
     private static let messageDigests: Set<String> = ["content-digest", "content-md5"]
-    /// Digests of a whole representation (RFC 9530 §3, RFC 3230).
-    private static let representationDigests: Set<String> = ["repr-digest", "digest", "unencoded-digest"]
+    /// Digests of a whole representation (RFC 9530 §3, RFC 3230), also in the fields of cloud storage.
+    private static let representationDigests: Set<String> = [
+        "repr-digest", "digest", "unencoded-digest", "x-goog-hash", "x-amz-checksum-crc32", "x-amz-checksum-crc32c",
+        "x-amz-checksum-crc64nvme", "x-amz-checksum-sha1", "x-amz-checksum-sha256", "x-ms-blob-content-md5",
+    ]
     /// Fields whose values are URLs, for example signed ones.
     private static let addresses: Set<String> = [
         "content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap",
@@ -142,8 +145,10 @@ package enum EndToEndFields {
     /// Fields that restrict what pages may do, how they may be used, or which caches may store them.
     private static let protective: Set<String> = [
         "cache-control", "cdn-cache-control", "clear-site-data", "content-disposition", "content-security-policy",
-        "content-security-policy-report-only", "cross-origin-embedder-policy", "cross-origin-opener-policy",
-        "cross-origin-resource-policy", "origin-agent-cluster", "permissions-policy", "referrer-policy",
+        "content-security-policy-report-only", "cross-origin-embedder-policy",
+        "cross-origin-embedder-policy-report-only", "cross-origin-opener-policy",
+        "cross-origin-opener-policy-report-only", "cross-origin-resource-policy", "document-policy", "feature-policy",
+        "integrity-policy", "origin-agent-cluster", "permissions-policy", "referrer-policy", "require-document-policy",
         "strict-transport-security", "x-content-type-options", "x-frame-options", "x-permitted-cross-domain-policies",
         "x-xss-protection",
     ]
