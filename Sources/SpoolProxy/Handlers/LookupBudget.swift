@@ -33,7 +33,7 @@ struct LookupBudget {
     /// - Returns: Whether the budget allows the lookup. After the first rejection, the budget rejects everything.
     /// - Throws: `CancellationError` if the task is cancelled, because its client has disconnected or the server is
     ///   shutting down.
-    mutating func takes(_ bytes: Int) throws(CancellationError) -> Bool {
+    mutating func allows(_ bytes: Int) throws(CancellationError) -> Bool {
         guard !Task.isCancelled else { throw CancellationError() }
         left.lookups -= 1
         left.bytes -= bytes

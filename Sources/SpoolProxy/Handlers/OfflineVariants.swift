@@ -50,7 +50,7 @@ final class OfflineVariants: Sendable {
         var budget = LookupBudget(limits, clock)
         var stored: [String: MediaResource] = [:]
         for uri in Set(playlist.variants.map(\.uri) + playlist.renditions.compactMap(\.uri)) {
-            guard try budget.takes(uri.utf8.count) else { return document }
+            guard try budget.allows(uri.utf8.count) else { return document }
             guard let url = rewriter.url(of: uri) else { continue }
             guard let source = try? call.source(of: url) else { continue }  // A URL without a source is not stored.
             let media = cache.media(for: source)
@@ -151,7 +151,7 @@ final class OfflineVariants: Sendable {
         var hasSegment = false
         do {
             while let file = try files.next() {
-                guard try budget.takes(file.url.target.utf8.count) else { return isAnyStored ? .whole : .start }
+                guard try budget.allows(file.url.target.utf8.count) else { return isAnyStored ? .whole : .start }
                 guard let source = try? call.source(of: file.url),  // A URL without a source is not stored.
                     let record = try? await cache.media(for: source).storedResource()  // An error counts as missing.
                 else { return hasSegment ? .start : .none }
@@ -176,14 +176,14 @@ final class OfflineVariants: Sendable {
     ) async throws -> Extent {
         do {
             var bytes: [UInt8] = []
-            guard try budget.takes(url.target.utf8.count) else { return .part }
+            guard try budget.allows(url.target.utf8.count) else { return .part }
             for try await chunk in media.storedReader() {
-                guard try budget.takes(chunk.count) else { return .part }
+                guard try budget.allows(chunk.count) else { return .part }
                 chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
             }
             let playlist = try HLSPlaylist(parsing: bytes, at: url, importing: master.variables)
             for part in try playlist.downloads(at: url) {
-                guard try budget.takes(part.url.target.utf8.count) else { return .whole }
+                guard try budget.allows(part.url.target.utf8.count) else { return .whole }
                 let ranges = try await cache.media(for: call.source(of: part.url)).storedResource()
                 guard let ranges else { return .part }
                 let isThere = part.byteRange.map { ranges.storedRanges.contains($0) } ?? ranges.isComplete

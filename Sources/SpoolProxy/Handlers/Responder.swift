@@ -89,7 +89,8 @@ struct Responder: Sendable {
             {
                 call.removeCredentials()
             }
-            return separatingRealms(relocated(try await media.respond(to: request, call), call), call)
+            let response = relocated(try await media.respond(to: request, call), call)
+            return separatingRealms(response, call, isBrowser: request.fields["sec-fetch-mode"] != nil)
         case .pass(let url):
             let call = try OutgoingRequest(
                 url, request, admitted, client, isReverse: true, adding: configuration.originFields, origins: origins)
@@ -108,21 +109,28 @@ struct Responder: Sendable {
         return response
     }
 
-    /// Adds the origin to the realms of `Basic` challenges.
+    /// Adds the origin to the realms of `Basic` challenges, and removes the challenges that a browser would respond to
+    /// with the credentials for another origin.
     ///
     /// To a browser, all origins have this server's address. If the realms were equal, the browser would send one
-    /// origin's credentials to another origin (RFC 7617 §2.2).
-    private func separatingRealms(_ response: Response, _ call: OutgoingRequest) -> Response {
+    /// origin's credentials to another origin (RFC 7617 §2.2). Other schemes have no realm that separates origins
+    /// reliably.
+    private func separatingRealms(_ response: Response, _ call: OutgoingRequest, isBrowser: Bool) -> Response {
         guard !call.isReverse, !call.isForOperator, response.head.fields.contains(.wwwAuthenticate) else {
             return response
         }
         var response = response
-        let challenges = response.head.fields[values: .wwwAuthenticate]
+        let challenges = response.head.fields[values: .wwwAuthenticate].filter {
+            !isBrowser || !$0.contains(Self.unseparated)
+        }
         response.head.fields[values: .wwwAuthenticate] = challenges.map {
             Self.challenge($0, namingOrigin: call.url.authority)
         }
         return response
     }
+
+    /// A challenge to which a browser responds for the whole server.
+    private static var unseparated: Regex<Substring> { /(?i)(?:^|,)\s*(?:digest|ntlm|negotiate)(?:\s|,|$)/ }
 
     /// Returns a field value in which a `Basic` challenge has a realm that starts with the name of an origin.
     ///
@@ -142,7 +150,7 @@ struct Responder: Sendable {
         if rules.token != nil, let token = AccessRules.afterTilde(path) { path = token.drop { $0 != "/" } }
         let shown = String(Self.withoutUser(SourceRegistry.shown(path)))
         // A rejected request may contain the token in another place.
-        return rules.token.map { shown.replacing($0, with: "…") } ?? shown
+        return [rules.token, rules.operatorToken].compactMap(\.self).reduce(shown) { $0.replacing($1, with: "…") }
     }
 
     /// Removes the user information from a path such as `/http/user:password@host/…`, which the server rejects.
@@ -159,13 +167,21 @@ struct Responder: Sendable {
         if origin == nil {
             var fields = HTTPFields(response.head.fields.filter { !Self.isForOwnPages($0.name.canonicalName) })
             // A proxied page has the address of this server. It must not reach other resources at that address.
-            if !response.isOwn { fields[.contentSecurityPolicy] = "sandbox" }
+            if !response.isOwn { fields[.contentSecurityPolicy] = contentSecurityPolicy(for: fields) }
             fields[.xContentTypeOptions] = "nosniff"
             // The URL of a page contains the token, which no other server may receive.
             if let name = HTTPField.Name("Referrer-Policy") { fields[name] = "no-referrer" }
             response.head.fields = fields
         }
         allowReading(&response, request)
+    }
+
+    /// Returns the policy for a proxied resource. A page could override `Referrer-Policy` in its text, so a page whose
+    /// URL contains the token must not request anything from other servers.
+    private func contentSecurityPolicy(for fields: HTTPFields) -> String {
+        let type = fields[.contentType]?.lowercased() ?? ""
+        guard rules.token != nil, !type.hasPrefix("video/"), !type.hasPrefix("audio/") else { return "sandbox" }
+        return "sandbox; default-src 'self' 'unsafe-inline' data: blob:"
     }
 
     /// Returns whether a field affects all pages of an origin, or allows other pages to read the response. The result

@@ -126,10 +126,11 @@ final class StreamKnowledge: Sendable {
     /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials. If
     /// entries were forgotten, the credentials are not sent to an origin that a manifest may have named.
     func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
-        let scheme = credentials.prefix { $0 != " " }.lowercased()
+        let scheme = credentials.prefix { $0 != " " && $0 != "\t" }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
         // The digest differs between requests, but the user name does not.
-        let user = credentials.firstMatch(of: /username="[^"]*"/).map { String($0.output) } ?? credentials
+        let name = /(?i)\busername\*?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/
+        let user = credentials.firstMatch(of: name).map { String($0.1 ?? $0.2 ?? "") } ?? credentials
         let origin = url.origin
         return facts.withLock { facts in
             let roots = facts.roots[origin] ?? []

@@ -116,6 +116,38 @@ import Testing
         #expect(Responder.challenge(received, namingOrigin: "a.example:80") == sent)
     }
 
+    @Test(
+        "E473: a Digest user is recognized in any notation, and receives no other origin's challenge in a browser",
+        arguments: [
+            "Digest username=\"ann\", nonce=\"2\"", "Digest Username=ann, nonce=\"2\"", "digest\tusername = \"ann\"",
+            "DIGEST nonce=\"2\", USERNAME=\"ann\"",
+        ])
+    func digestUser(credentials: String) throws {
+        let knowledge = StreamKnowledge()
+        let (first, other) = (try OriginURL("https://a.example/a.m3u8"), try OriginURL("https://b.example/b.m3u8"))
+        #expect(knowledge.mayReceive(first, credentials: "Digest username=\"ann\", nonce=\"1\""))
+        knowledge.note(other, namedBy: first)
+        #expect(!knowledge.mayReceive(other, credentials: credentials))
+    }
+
+    @Test("E473: a browser does not receive challenges that it would respond to for the whole server")
+    func browserChallenges() async throws {
+        var resource = OriginResource.pattern(10)
+        resource.rules = [.always(.status(401, ["WWW-Authenticate": "Digest realm=\"a\", nonce=\"1\""]))]
+        try await OriginServer.run(["/a": resource]) { origin in
+            try await ProxyServer.run { server, _ in
+                let target = "/http/127.0.0.1:\(origin.port)/a"
+                for (field, isKept) in [("Sec-Fetch-Mode: no-cors", false), ("User-Agent: mpv", true)] {
+                    var bytes = try await server.exchange(
+                        "GET \(target) HTTP/1.1\r\nHost: localhost\r\n\(field)\r\nConnection: close\r\n\r\n")[...]
+                    let response = try #require(RawResponse(&bytes))
+                    #expect(response.status == 401)
+                    #expect((response.field("www-authenticate") != nil) == isKept)
+                }
+            }
+        }
+    }
+
     @Test("E292: clients receive different realms for two origins that send the same realm")
     func realms() async throws {
         let response =

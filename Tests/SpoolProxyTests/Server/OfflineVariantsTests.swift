@@ -145,7 +145,7 @@ import Testing
         func taken(_ bytes: Int, _ before: () -> Void = {}) throws -> Int {
             var budget = LookupBudget(limits, clock)
             before()
-            return try (0..<10).count { _ in try budget.takes(bytes) }
+            return try (0..<10).count { _ in try budget.allows(bytes) }
         }
         #expect(try taken(1) == 3)
         #expect(try taken(40) == 2)
@@ -153,7 +153,7 @@ import Testing
         let task = Task {
             withUnsafeCurrentTask { $0?.cancel() }
             var budget = LookupBudget(limits, clock)
-            return try budget.takes(1)
+            return try budget.allows(1)
         }
         await #expect(throws: CancellationError.self) { try await task.value }
     }

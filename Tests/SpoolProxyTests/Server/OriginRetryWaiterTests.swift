@@ -11,7 +11,7 @@ import Testing
 
     /// Returns the number of waits after repeated failures with the same error, up to a limit of 700.
     private func waits(after error: CacheError) async throws -> Int {
-        let patience = OriginRetryWaiter(clock: clock)
+        let retryWaiter = OriginRetryWaiter(clock: clock)
         var count = OriginRetryWaiter.Count()
         for round in 0..<700 {
             let passing = Task {
@@ -19,7 +19,7 @@ import Testing
                 clock.advance(by: .seconds(1))
             }
             do {
-                try await patience.wait(after: error, &count)
+                try await retryWaiter.wait(after: error, &count)
                 try await passing.value
             } catch let thrown as CacheError {
                 passing.cancel()
@@ -82,10 +82,10 @@ import Testing
     }
 
     @Test func `A wait ends when the task of the client is cancelled`() async throws {
-        let patience = OriginRetryWaiter(clock: clock)
+        let retryWaiter = OriginRetryWaiter(clock: clock)
         let waiting = Task {
             var count = OriginRetryWaiter.Count()
-            try await patience.wait(after: CacheError(.originUnavailable, "a"), &count)
+            try await retryWaiter.wait(after: CacheError(.originUnavailable, "a"), &count)
         }
         try await clock.waitForSleepers(1)
         waiting.cancel()
@@ -93,17 +93,17 @@ import Testing
     }
 
     @Test func `After the server stops, no request is repeated`() async throws {
-        let patience = OriginRetryWaiter(clock: clock)
+        let retryWaiter = OriginRetryWaiter(clock: clock)
         let error = CacheError(.originUnavailable, "a")
         let waiting = Task {
             var count = OriginRetryWaiter.Count()
-            return try await patience.waits(after: error, &count)
+            return try await retryWaiter.waits(after: error, &count)
         }
         try await clock.waitForSleepers(1)
-        patience.end()
+        retryWaiter.end()
         clock.advance(by: .seconds(1))
         #expect(try await waiting.value == false)
         var count = OriginRetryWaiter.Count()
-        #expect(try await patience.waits(after: error, &count) == false)
+        #expect(try await retryWaiter.waits(after: error, &count) == false)
     }
 }

@@ -34,6 +34,40 @@ import Testing
         #expect(lines.allSatisfy { !$0.contains("s3cre") })
     }
 
+    @Test("E474: the log does not contain the operator's token, not even in the path of a rejected request")
+    func operatorToken() async throws {
+        let scratch = try ScratchDirectory()
+        let log = URL(fileURLWithPath: scratch.file("log"))
+        var configuration = ProxyConfiguration()
+        let token = OperatorToken.random()
+        configuration.operatorSettings = OperatorSettings(token: token, settings: [])
+        configuration.accessLog = log
+        try await ProxyServer.run(configuration) { (server, _) async throws in
+            for path in ["/~\(token.text)/x", "/.spool/\(token.text)"] {
+                #expect(try await server.get(path).status != 200)
+            }
+        }
+        let lines = try String(contentsOf: log, encoding: .utf8)
+        #expect(lines.contains("…"))
+        #expect(!lines.contains(token.text))
+    }
+
+    @Test(
+        "E474: a page whose URL contains the token can't request anything from other servers", arguments: [true, false])
+    func pagePolicy(hasToken: Bool) async throws {
+        let page = OriginResource(.data(Data("<html>".utf8)), contentType: "text/html")
+        try await OriginServer.run(["/a": page, "/b": .pattern(10)]) { origin in
+            var configuration = ProxyConfiguration()
+            if hasToken { configuration.token = "s3cret" }
+            try await ProxyServer.run(configuration) { (server, _) async throws in
+                let prefix = (hasToken ? "/~s3cret" : "") + "/http/127.0.0.1:\(origin.port)"
+                let policy = try await server.get(prefix + "/a").field("content-security-policy")
+                #expect(policy == (hasToken ? "sandbox; default-src 'self' 'unsafe-inline' data: blob:" : "sandbox"))
+                #expect(try await server.get(prefix + "/b").field("content-security-policy") == "sandbox")
+            }
+        }
+    }
+
     @Test(
         "E215: redirects to the server's own origin lead to the server, with the token; other redirects stay unchanged",
         arguments: ["GET", "HEAD"], [true, false])
