@@ -36,7 +36,7 @@ extension MediaCache {
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
             // The response to a no-store request is for that request only, so other requests must not wait for it.
-            guard let (media, resource, question) = open(own, orAnyBut: passed, for: source, asks: !demand.noStore)
+            guard let (media, resource, requestTurn) = open(own, orAnyBut: passed, for: source, asks: !demand.noStore)
             else { break }
             do {
                 try await resource.load(media.credentials)
@@ -45,24 +45,24 @@ extension MediaCache {
             }
             let others = media.source.headerFields
             let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
-            let offer = try await SharedUse(resource: resource).offer(
-                to: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike,
-                maySendRequest: !media.isShared && !demand.noStore, asking: question, turn)
-            switch offer {
+            let decision = try await SharedUse(resource: resource).decide(
+                for: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike,
+                maySendRequest: !media.isShared && !demand.noStore, asking: requestTurn, turn)
+            switch decision {
             case .use(let use):
                 resource.usage.note(source)
                 return media.copy(using: use)
-            case .ask(let question):
+            case .ask(let requestTurn):
                 resource.usage.note(source)
-                return media.copy(asking: question)
+                return media.copy(asking: requestTurn)
             case .version(let generation, let response):
-                let isMeant = response.isSelected(by: source)
-                if !media.isShared || isMeant && (resource.turns.isTaken || resource.scheduler.isInUse) {
+                let isSelected = response.isSelected(by: source)
+                if !media.isShared || isSelected && (resource.turns.isTaken || resource.scheduler.isInUse) {
                     // Without a validator, the origin can't confirm the response.
-                    let isConfirmable = isMeant && response.validator.canConfirm
+                    let isConfirmable = isSelected && response.validator.canConfirm
                     return separateMedia(for: source, beside: isConfirmable ? (media, generation) : nil)
                 }
-                if isMeant { mayWait = false } else { variants.append(response) }
+                if isSelected { mayWait = false } else { variants.append(response) }
             case .nothing:
                 if !media.isShared { return separateMedia(for: source, beside: nil) }
                 mayWait = false
@@ -82,11 +82,11 @@ extension MediaCache {
         asks: Bool
     ) -> (MediaResource, OpenResource, RequestTurns.Turn?)? {
         let credentials = credentials(of: source)
-        var question: RequestTurns.Turn?
+        var requestTurn: RequestTurns.Turn?
         let found = resources.acquire(own, orAnyBut: passed) {
             let resource = OpenResource(key: own.key, credentials: credentials, context: context)
             // The turn is taken before another request can find the resource.
-            if asks { question = SharedUse(resource: resource).takeTurn() }
+            if asks { requestTurn = SharedUse(resource: resource).takeTurn() }
             return resource
         }
         guard let (identity, resource) = found else { return nil }
@@ -94,7 +94,7 @@ extension MediaCache {
         let media = MediaResource(
             identity: identity, credentials: isOwn ? credentials : resource.scheduler.lastCredentials,
             resource: resource, registry: resources, isShared: !isOwn)
-        return (media, resource, question)
+        return (media, resource, requestTurn)
     }
 
     /// Opens a resource for a single request, so that no other request can use or replace its response.
@@ -120,7 +120,7 @@ extension MediaCache {
 
 /// A client request's turn to use the origin. Until the turn ends, other requests wait for the response.
 package final class OriginTurn: Sendable {
-    private let question = Mutex<(isEnded: Bool, question: RequestTurns.Turn?)>((false, nil))
+    private let state = Mutex<(isEnded: Bool, requestTurn: RequestTurns.Turn?)>((false, nil))
 
     package init() {}
 
@@ -129,28 +129,28 @@ package final class OriginTurn: Sendable {
     ///
     /// - Parameter isAnswered: Whether the request has received a response or an error. The default is `false`.
     package func end(isAnswered: Bool = false) {
-        let previous = question.withLock { state in
+        let previous = state.withLock { state in
             state.isEnded = true
-            return state.question.take()
+            return state.requestTurn.take()
         }
         previous?.end(isAnswered: isAnswered)
     }
 
     /// Gives back the turn, if the request has it. The request may take a turn again later.
     fileprivate func release() {
-        question.withLock { $0.question.take() }?.end()
+        state.withLock { $0.requestTurn.take() }?.end()
     }
 
     /// Adopts a request's turn, so that ``end(isAnswered:)`` ends it.
     ///
     /// - Throws: `CancellationError` if the turn has ended.
-    fileprivate func take(_ question: RequestTurns.Turn) throws {
-        let isEnded = self.question.withLock { state in
-            if !state.isEnded { state.question = question }
+    fileprivate func take(_ requestTurn: RequestTurns.Turn) throws {
+        let isEnded = state.withLock { state in
+            if !state.isEnded { state.requestTurn = requestTurn }
             return state.isEnded
         }
         guard isEnded else { return }
-        question.end()
+        requestTurn.end()
         throw CancellationError()
     }
 }
@@ -170,8 +170,8 @@ private struct SharedUse {
     /// The maximum time for which a request waits for the responses to requests with other header fields.
     private static let waitLimit = Duration.seconds(5)
 
-    /// The ways in which a request may use an open resource.
-    enum Offer {
+    /// The way in which a request may use an open resource.
+    enum Decision {
         /// Use the current version without a request to the origin.
         case use(StoredFreshness.Use)
         /// Request the resource from the origin, or revalidate the current version.
@@ -184,12 +184,12 @@ private struct SharedUse {
 
     /// Decides how a request may use the resource, after waiting for the response to another request.
     ///
-    /// - Parameter question: The request's turn to use the origin, or `nil` if it does not have the turn yet.
+    /// - Parameter requestTurn: The request's turn to use the origin, or `nil` if it does not have the turn yet.
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
-    func offer(
-        to source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, maySendRequest: Bool,
-        asking question: RequestTurns.Turn?, _ turn: OriginTurn?
-    ) async throws -> Offer {
+    func decide(
+        for source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, maySendRequest: Bool,
+        asking requestTurn: RequestTurns.Turn?, _ turn: OriginTurn?
+    ) async throws -> Decision {
         var mayWait = mayWait
         let clock = resource.context.clock
         let waitEnd = clock.elapsed() + Self.waitLimit
@@ -203,7 +203,8 @@ private struct SharedUse {
             // A request that can't take a turn, due to other header fields or `no-store`, waits for a limited time in
             // total.
             let limit = maySendRequest ? nil : max(waitEnd - clock.elapsed(), .zero)
-            if mayWait, question == nil, limit != .zero, let end = resource.turns.endOfTurn(within: limit, on: clock) {
+            if mayWait, requestTurn == nil, limit != .zero, let end = resource.turns.endOfTurn(within: limit, on: clock)
+            {
                 for await isAnswered in end where isAnswered {
                     mayWait = false
                     break
@@ -217,9 +218,9 @@ private struct SharedUse {
             // response that is not stored is for a single request.
             let isShareable = stored?.1.validator.isStrong == true || !resource.scheduler.isFetching
             let isFree = current == nil || stored != nil && isShareable
-            if maySendRequest, let question = question ?? (isFree ? takeTurn() : nil) {
-                try turn?.take(question)
-                return .ask(question)
+            if maySendRequest, let requestTurn = requestTurn ?? (isFree ? takeTurn() : nil) {
+                try turn?.take(requestTurn)
+                return .ask(requestTurn)
             }
             // If another request has taken the turn since the check above, this request waits for it.
             if maySendRequest, isFree, mayWait, resource.turns.isTaken { continue }

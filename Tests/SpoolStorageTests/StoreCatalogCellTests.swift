@@ -227,6 +227,21 @@ struct StoreCatalogCellTests {
         try await store.close()
     }
 
+    @Test(
+        "E469: a cache with an invalid recorded capacity is still limited, and does not evict its media",
+        arguments: [(-1).databaseValue, Int64.max.databaseValue, "all".databaseValue, 1.5.databaseValue])
+    func capacity(_ value: DatabaseValue) async throws {
+        try await makeCache()
+        let before = try await fixture.open(capacity: 100 * block)
+        try await before.setCapacity(.bytes(50 * block), isRemembered: true)
+        try await before.close()
+        try change("setting.capacity", to: value)
+        let store = try await fixture.open(capacity: nil)
+        #expect(store.capacity == 1 << 30)
+        #expect(try await store.lease(StoreFixture.key("a")).map { $0.end() } != nil)
+        try await store.close()
+    }
+
     @Test("E99: a resource whose date is out of range counts as not stored, and is stored again when it is fetched")
     func dates() async throws {
         for (column, number) in [("createdAt", Int64.min), ("lastUsedAt", .max)] {

@@ -33,6 +33,8 @@ final class OpenResource: Sendable {
         var storesInMemory = false
         /// Whether the next request omits its range; see ``omitRangeOnce()``.
         var omitsRange = false
+        /// Whether the connection of the last request with a range was lost before the response.
+        var hasLostConnection = false
     }
 
     let key: CacheKey
@@ -293,6 +295,15 @@ final class OpenResource: Sendable {
 
     /// Makes the next request omit its range, because the range may be the reason why the previous request failed.
     func omitRangeOnce() { state.withLock { $0.omitsRange = true } }
+
+    /// Records whether a request with a range lost its connection before the response. After two losses in succession,
+    /// the next request omits its range. A single loss is usually that of an old connection.
+    func noteRangeRequest(isLost: Bool) {
+        state.withLock { state in
+            if isLost, state.hasLostConnection { state.omitsRange = true }
+            state.hasLostConnection = isLost && !state.hasLostConnection
+        }
+    }
 
     /// Returns whether to omit the range of a request. Later requests contain their ranges again.
     func takeRangeOmission() -> Bool {

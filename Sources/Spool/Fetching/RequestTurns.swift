@@ -84,9 +84,9 @@ final class RequestTurns: Sendable {
     /// Ends the turn, so that the requests that wait for its response check the resource again.
     ///
     /// - Parameter isAnswered: Whether the origin has responded to the request that had the turn.
-    func end(isAnswered: Bool, where isMeant: (Int) -> Bool = { _ in true }) {
+    func end(isAnswered: Bool, where predicate: (Int) -> Bool = { _ in true }) {
         let waits = state.withLock { state -> [AsyncStream<Bool>.Continuation] in
-            guard let current = state.current, isMeant(current) else { return [] }
+            guard let current = state.current, predicate(current) else { return [] }
             state.current = nil
             return exchange(&state.waits, with: [])
         }

@@ -27,7 +27,7 @@ extension Transfer {
         let simpler = SimplerRequest(
             fields: request.headerFields, mayRejectRanges: scheduler.contents.rangeSupport == .unknown,
             isFinal: context.configuration.forwardsErrors && startsVersion, isOfSite: context.storesAnyResponse,
-            origin: origin)
+            origin: origin, time: clock.elapsed())
         let mustOmit = simpler.mayRejectRanges && resource.takeRangeOmission()
         if mustOmit, let fields = simpler.withoutRange {
             request.headerFields = fields
@@ -37,6 +37,7 @@ extension Transfer {
         let failure: SimplerRequest.Failure
         do {
             let (response, isRepeated) = try await send(request, to: origin, over: connection)
+            if request.headerFields[.range] != nil { resource.noteRangeRequest(isLost: false) }
             failure = .status(response.head.status.code)
             guard let fields = simpler.fields(after: failure) else {
                 return Sent(request: request, response: response, isRepeated: isRepeated)
@@ -44,8 +45,9 @@ extension Transfer {
             request.headerFields = fields
             // The rejected response is released here.
         } catch let error as UpstreamError {
-            // The retry omits the range.
-            if error.code == .connectionLost, request.headerFields[.range] != nil { resource.omitRangeOnce() }
+            if error.code == .connectionLost, request.headerFields[.range] != nil {
+                resource.noteRangeRequest(isLost: true)
+            }
             guard error.lacksStatusLine, let fields = simpler.fields(after: .noStatusLine) else { throw error }
             failure = .noStatusLine
             request.headerFields = fields
@@ -56,11 +58,11 @@ extension Transfer {
         do {
             response = try await exchange.send(request, to: origin)
         } catch let error as UpstreamError where omitsRange && error.lacksStatusLine {
-            origin.note(failure, succeedsWithoutRange: false)
+            origin.note(failure, succeedsWithoutRange: false, at: clock.elapsed())
             throw error
         }
         let isSuccess = [200, 203, 206, 304].contains(response.head.status.code)
-        if omitsRange { origin.note(failure, succeedsWithoutRange: isSuccess) }
+        if omitsRange { origin.note(failure, succeedsWithoutRange: isSuccess, at: clock.elapsed()) }
         if isSuccess {
             let reason = omitsRange ? "its range" : "its condition"
             resource.send(.inconsistentResponse("the origin rejected the request only because of \(reason)"))

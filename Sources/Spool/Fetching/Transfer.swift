@@ -98,7 +98,7 @@ struct Transfer {
         record.responded(response.head.status.code)
         if response.head.status == .partialContent, request.headerFields[.range] != nil {
             // An origin that sends parts does not reject ranges with 404, so a missing resource is not requested again.
-            origin.note(.status(404), succeedsWithoutRange: false)
+            origin.note(.status(404), succeedsWithoutRange: false, at: clock.elapsed())
         }
         connection.resume()
         if !isHeld, !sent.isRepeated { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }

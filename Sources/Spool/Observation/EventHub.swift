@@ -16,7 +16,7 @@ final class EventHub: Sendable {
     private struct Listener {
         weak var queue: EventQueue?
         /// A function that returns whether the listener receives the events of a resource; `nil` for all events.
-        let isMeant: (@Sendable (CacheKey?) -> Bool)?
+        let predicate: (@Sendable (CacheKey?) -> Bool)?
         /// Whether the listener receives the events for stored bytes, which occur for each chunk.
         let includesStored: Bool
     }
@@ -43,7 +43,7 @@ final class EventHub: Sendable {
     }
 
     /// Returns a queue of future events.
-    func listen(_ isMeant: (@Sendable (CacheKey?) -> Bool)? = nil, includesStored: Bool = true) -> EventQueue {
+    func listen(_ predicate: (@Sendable (CacheKey?) -> Bool)? = nil, includesStored: Bool = true) -> EventQueue {
         let id = state.withLock { state in
             state.nextID += 1
             return state.nextID
@@ -51,7 +51,7 @@ final class EventHub: Sendable {
         let queue = EventQueue { [weak self] in _ = self?.state.withLock { $0.listeners.removeValue(forKey: id) } }
         let isFinished = state.withLock { state in
             if !state.isFinished {
-                state.listeners[id] = Listener(queue: queue, isMeant: isMeant, includesStored: includesStored)
+                state.listeners[id] = Listener(queue: queue, predicate: predicate, includesStored: includesStored)
             }
             return state.isFinished
         }
@@ -68,7 +68,7 @@ final class EventHub: Sendable {
         let event = CacheEvent(key: key, redactedURL: redactedURL, kind: kind.about(key))
         if kind.counts { state.withLock { $0.counts.note(kind) } }
         for listener in listeners where listener.includesStored || !kind.isStored {
-            if listener.isMeant?(key) ?? true { listener.queue?.append(event) }
+            if listener.predicate?(key) ?? true { listener.queue?.append(event) }
         }
         instruments.note(.event(event))
         log(event)

@@ -43,8 +43,9 @@ final class OriginState: Sendable {
         /// The elapsed time before which preloads must not send requests.
         var retryAfterDeadline = Duration.zero
         var loss: (kind: OriginFailure, at: Duration)?
-        /// The failures that the origin has also sent for requests without a range.
-        var failuresWithoutRange: Set<SimplerRequest.Failure> = []
+        /// The failures that the origin has also sent for requests without a range, with the elapsed time of the last
+        /// one.
+        var failuresWithoutRange: [SimplerRequest.Failure: Duration] = [:]
     }
 
     private let connectionLimit: Int
@@ -86,20 +87,18 @@ final class OriginState: Sendable {
         }
     }
 
+    /// The time after which an origin that has failed without a range may again reject ranges by that failure. Many
+    /// failures are temporary.
+    private static let rangeTime = Duration.seconds(120)
+
     /// Returns whether the origin may have sent a failure only because of a range. See ``SimplerRequest``.
-    func mayRejectRanges(by failure: SimplerRequest.Failure) -> Bool {
-        state.withLock { !$0.failuresWithoutRange.contains(failure) }
+    func mayRejectRanges(by failure: SimplerRequest.Failure, at now: Duration) -> Bool {
+        state.withLock { $0.failuresWithoutRange[failure].map { $0 + Self.rangeTime <= now } ?? true }
     }
 
     /// Records whether a request that failed in this way succeeds without its range.
-    func note(_ failure: SimplerRequest.Failure, succeedsWithoutRange: Bool) {
-        state.withLock { state in
-            if succeedsWithoutRange {
-                state.failuresWithoutRange.remove(failure)
-            } else {
-                state.failuresWithoutRange.insert(failure)
-            }
-        }
+    func note(_ failure: SimplerRequest.Failure, succeedsWithoutRange: Bool, at now: Duration) {
+        state.withLock { $0.failuresWithoutRange[failure] = succeedsWithoutRange ? nil : now }
     }
 
     /// Records that preloads must not send requests before `time`, because the origin is overloaded.

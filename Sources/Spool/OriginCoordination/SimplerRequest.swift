@@ -28,6 +28,8 @@ struct SimplerRequest {
     /// Whether the resource may be a page, whose error responses are passed on after one request.
     let isOfSite: Bool
     let origin: OriginState
+    /// The elapsed time of the request.
+    let time: Duration
 
     /// The statuses with which origins reject ranges. 416 is evaluated with the stored bytes, and other statuses are
     /// handled elsewhere.
@@ -35,14 +37,14 @@ struct SimplerRequest {
 
     /// Returns the header fields of the simpler request. Returns `nil` if there is none.
     ///
-    /// The result is also `nil` if the origin has failed in the same way without a range, because the range was then
-    /// not the reason.
+    /// The result is also `nil` if the origin has recently failed in the same way without a range, because the range
+    /// was then not the reason.
     func fields(after failure: Failure) -> HTTPFields? {
         if failure == .status(412) { return withoutConditions }
         if case .status(let status) = failure {
             guard Self.statuses.contains(status), isFinal || failure.isPermanent, !isOfSite else { return nil }
         }
-        return mayRejectRanges && origin.mayRejectRanges(by: failure) ? withoutRange : nil
+        return mayRejectRanges && origin.mayRejectRanges(by: failure, at: time) ? withoutRange : nil
     }
 
     /// The fields without a range, or `nil` if there is no range.

@@ -23,7 +23,7 @@ public final class MediaResource: Sendable {
     let identity: OpenResources.Identity
     private let registry: OpenResources
     /// The turn of the request for which the resource is opened.
-    private let question: RequestTurns.Turn?
+    private let requestTurn: RequestTurns.Turn?
     /// Whether the resource was opened for a source that sends different header fields.
     package let isShared: Bool
     /// The use of the current version by readers, as decided for the request for which the resource is opened. If it is
@@ -32,13 +32,13 @@ public final class MediaResource: Sendable {
     /// Whether the resource is opened for a request that may use another request's response.
     package var usesOthersResponse: Bool { decidedUse != nil || joinsTransfer }
     /// Whether the resource may receive the response to another request that was cancelled.
-    package var joinsTransfer: Bool { question?.joinsTransfer ?? false }
+    package var joinsTransfer: Bool { requestTurn?.joinsTransfer ?? false }
     /// The resource whose version other requests are reading. See ``confirmed(_:priority:)``.
     let beside: MediaResource?
 
     init(
         identity: OpenResources.Identity, credentials: SourceCredentials, resource: OpenResource?,
-        registry: OpenResources, question: RequestTurns.Turn? = nil, isShared: Bool = false,
+        registry: OpenResources, requestTurn: RequestTurns.Turn? = nil, isShared: Bool = false,
         decidedUse: StoredFreshness.Use? = nil, beside: MediaResource? = nil
     ) {
         self.key = identity.key
@@ -47,10 +47,10 @@ public final class MediaResource: Sendable {
         self.resource = resource
         let opening = resource?.freshness.recordOpening() ?? 0
         // The response to the request that was cancelled counts for this opening.
-        self.opening = question?.joinsTransfer == true ? 0 : opening
+        self.opening = requestTurn?.joinsTransfer == true ? 0 : opening
         self.identity = identity
         self.registry = registry
-        self.question = question
+        self.requestTurn = requestTurn
         self.isShared = isShared
         self.decidedUse = decidedUse
         self.beside = beside
@@ -58,12 +58,12 @@ public final class MediaResource: Sendable {
 
     /// Opens the same resource again. Responses that were received earlier do not count for the new opening.
     func copy(
-        using use: StoredFreshness.Use? = nil, asking question: RequestTurns.Turn? = nil
+        using use: StoredFreshness.Use? = nil, asking requestTurn: RequestTurns.Turn? = nil
     ) -> MediaResource {
         MediaResource(
             identity: identity, credentials: credentials,
             resource: resource.flatMap { resource in registry.acquire(identity) { resource } }, registry: registry,
-            question: question, isShared: isShared, decidedUse: use)
+            requestTurn: requestTurn, isShared: isShared, decidedUse: use)
     }
 
     deinit { if resource != nil { registry.release(identity) } }

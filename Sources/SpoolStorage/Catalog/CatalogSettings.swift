@@ -70,11 +70,19 @@ struct CatalogSettings {
     // MARK: - Values
 
     /// Returns the capacity of this cache directory in bytes; `nil` if none was set.
-    func capacity() throws -> Int64? { try catalog.read { db in try db.number("capacity") } }
+    ///
+    /// If the recorded value is invalid, the result is 1 GiB, or the number of stored bytes if it is larger. The cache
+    /// then neither grows without limit nor evicts media.
+    func capacity() throws -> Int64? {
+        let (value, capacity) = try catalog.read { db in (try db.setting("capacity"), try db.number("capacity")) }
+        guard let value, !value.isNull, capacity == nil else { return capacity }
+        return try max(1 << 30, storedBytes() + rowBytes())
+    }
 
-    /// Sets the capacity, or removes it if it is `nil`.
+    /// Sets the capacity, or removes it if it is `nil`. A larger number than 2^53 is recorded as 2^53.
     func setCapacity(_ bytes: Int64?) throws {
-        try catalog.write { db in try db.set("capacity", to: bytes?.databaseValue) }
+        let recorded = bytes.map { min($0, Block.offsetLimit) }
+        try catalog.write { db in try db.set("capacity", to: recorded?.databaseValue) }
     }
 
     /// Returns the secret from which the keys of all checksums are derived. It is created when it is first used. A

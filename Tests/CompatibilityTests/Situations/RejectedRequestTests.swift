@@ -80,6 +80,23 @@ import Testing
         }
     }
 
+    @Test("E470: a request is repeated with its range after one lost connection", arguments: [1, 3])
+    func lostConnection(count: Int) async throws {
+        var media = OriginResource.pattern(20_000_000)
+        media.rules = [.first(count, .reset(after: 0))]
+        try await OriginServer.run(["/media": media]) { origin in
+            try await CompatibilityStage.server { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                let part = try await PlainClient().get(url, range: "bytes=10000000-10000099")
+                expectBytes(
+                    part.media(from: 10_000_000), PatternBytes(length: 20_000_000).bytes(10_000_000..<10_000_100))
+            }
+            let requests = origin.log.exchanges
+            #expect(requests.prefix(2).allSatisfy { $0.headerFields[.range] != nil })
+            if count == 1 { #expect(origin.log.bytesSent() < 1_000_000) }
+        }
+    }
+
     @Test("E434: media is received from a server that responds with 500 to ranges past the end")
     func pastEnd() async throws {
         let rule = OriginRule(

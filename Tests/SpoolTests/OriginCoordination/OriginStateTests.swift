@@ -8,6 +8,17 @@ import Testing
 
 @Suite("Connections to an origin", .timeLimit(.minutes(10)))
 struct OriginStateTests {
+    @Test("E468: a failure without a range has no effect on range requests after two minutes")
+    func temporaryFailure() {
+        let origin = OriginState(connectionLimit: 1)
+        let failure = SimplerRequest.Failure.status(500)
+        #expect(origin.mayRejectRanges(by: failure, at: .zero))
+        origin.note(failure, succeedsWithoutRange: false, at: .seconds(10))
+        #expect(!origin.mayRejectRanges(by: failure, at: .seconds(129)))
+        #expect(origin.mayRejectRanges(by: .status(404), at: .seconds(129)))
+        #expect(origin.mayRejectRanges(by: failure, at: .seconds(130)))
+    }
+
     @Test("The number of connections is limited, and waiting requests get connections in order")
     func limited() async throws {
         let origin = OriginState(connectionLimit: 1)

@@ -138,7 +138,7 @@ struct SchedulerModel {
                 continue
             }
             guard let demand = reader.demand,
-                let hole = storedRanges.firstMissingRange(in: demand.lower..<demand.takes),
+                let hole = storedRanges.firstMissingRange(in: demand.lower..<demand.storedEnd),
                 !evicting.contains(hole.lowerBound)
             else { continue }
             if isBlocked(hole.lowerBound, id, reader) {
@@ -167,7 +167,7 @@ struct SchedulerModel {
             if isUnsupported {
                 if !reader.isWaiting, transfers.contains(where: \.state.isLive) { continue }
             }
-            if hole.lowerBound >= demand.asks, !isUnsupported || !demand.isWindowed { continue }
+            if hole.lowerBound >= demand.requestedEnd, !isUnsupported || !demand.isWindowed { continue }
             if reader.queued == nil { return "\(id.number) has no transfer in progress at \(hole.lowerBound)" }
             if !isFull, !(mustYield && reader.priority == .preload) {
                 return "\(id.number) waits although a transfer is free"
@@ -194,9 +194,9 @@ struct SchedulerModel {
         let limit = limit(id, transfer)
         return readers.contains { _, reader in
             guard let demand = reader.demand, demand.lower < limit else { return false }
-            if transfer.position < demand.takes { return true }
+            if transfer.position < demand.storedEnd { return true }
             guard demand.isWindowed else { return false }
-            return transfer.isSequential || transfer.isOpenEnded || transfer.position < demand.keeps
+            return transfer.isSequential || transfer.isOpenEnded || transfer.position < demand.retainedEnd
         }
     }
 
@@ -214,7 +214,7 @@ struct SchedulerModel {
         return readers.contains { _, reader in
             guard let demand = reader.demand, demand.lower < transfer.end ?? .max else { return false }
             if reader.priority == .preload, mustYield(isPlayerWaiting: isPlayerWaiting) { return false }
-            return transfer.position < demand.takes
+            return transfer.position < demand.storedEnd
         }
     }
 

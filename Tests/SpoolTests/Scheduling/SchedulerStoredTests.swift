@@ -143,10 +143,10 @@ struct SchedulerStoredTests {
     func answeredValidationPutOff() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         bench.open(at: 0)
-        let question = bench.liveIDs[0]
+        let transfer = bench.liveIDs[0]
         // After the failure of another request, the stored bytes may be used.
         bench.perform(bench.machine.validated())
-        guard case .failed(let failure) = bench.interrupt(question, retryAfter: .seconds(120)) else {
+        guard case .failed(let failure) = bench.interrupt(transfer, retryAfter: .seconds(120)) else {
             Issue.record("the player waits for two minutes")
             return
         }
@@ -179,13 +179,13 @@ struct SchedulerStoredTests {
     func answeredByBytes() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<1000), needsValidation: true)
         let reader = bench.open(at: 0)
-        let question = bench.liveIDs[0]
-        bench.perform(bench.machine.generationChanged(length: 100 * mib, keeping: question).actions)
+        let transfer = bench.liveIDs[0]
+        bench.perform(bench.machine.generationChanged(length: 100 * mib, keeping: transfer).actions)
         bench.perform(
-            bench.machine.responseStarted(question, at: 0, end: 64 * kib, isWhole: false, isSequential: false))
-        bench.store(question, 5000)
+            bench.machine.responseStarted(transfer, at: 0, end: 64 * kib, isWhole: false, isSequential: false))
+        bench.store(transfer, 5000)
         bench.take(reader)
-        #expect(bench.interrupt(question) == .retries(after: .milliseconds(200)))
+        #expect(bench.interrupt(transfer) == .retries(after: .milliseconds(200)))
         #expect(!bench.live.contains { $0.lowerBound < 64 * kib })
         bench.retryNow()
         #expect(bench.live.contains { $0.lowerBound == 5000 })
