@@ -8,34 +8,34 @@ struct Demand: Equatable {
     var lower: Int64
     /// The offset before which missing ranges are requested. Bytes after the reader's range are not requested, because
     /// they would only complete the last block of the range. Read-ahead waits until half a window is missing.
-    var asks: Int64
+    var requestedEnd: Int64
     /// The offset before which bytes may be stored.
-    var takes: Int64
-    /// The offset up to which a transfer beyond `takes` is paused. Beyond this offset, the transfer is cancelled.
-    var keeps: Int64
-    /// The same as `keeps`, for a body that can't be requested again from its position.
-    var keepsBody: Int64
+    var storedEnd: Int64
+    /// The offset up to which a transfer beyond `storedEnd` is paused. Beyond this offset, the transfer is cancelled.
+    var retainedEnd: Int64
+    /// The same as `retainedEnd`, for a body that can't be requested again from its position.
+    var retainedBodyEnd: Int64
 
     /// The bounds by which a search can select readers.
-    enum Bound { case asks, takes, keeps, keepsBody }
+    enum Bound { case requestedEnd, storedEnd, retainedEnd, retainedBodyEnd }
 
     subscript(bound: Bound) -> Int64 {
         switch bound {
-        case .asks: asks
-        case .takes: takes
-        case .keeps: keeps
-        case .keepsBody: keepsBody
+        case .requestedEnd: requestedEnd
+        case .storedEnd: storedEnd
+        case .retainedEnd: retainedEnd
+        case .retainedBodyEnd: retainedBodyEnd
         }
     }
 
     /// Whether the window ends before the reader's range does.
-    var isWindowed: Bool { keeps > takes }
+    var isWindowed: Bool { retainedEnd > storedEnd }
 
     fileprivate mutating func formMaximum(_ other: Demand) {
-        asks = max(asks, other.asks)
-        takes = max(takes, other.takes)
-        keeps = max(keeps, other.keeps)
-        keepsBody = max(keepsBody, other.keepsBody)
+        requestedEnd = max(requestedEnd, other.requestedEnd)
+        storedEnd = max(storedEnd, other.storedEnd)
+        retainedEnd = max(retainedEnd, other.retainedEnd)
+        retainedBodyEnd = max(retainedBodyEnd, other.retainedBodyEnd)
     }
 }
 
@@ -69,12 +69,13 @@ struct ReadAhead {
         let ahead = reader.position.adding(window)
         guard ahead < bound else {
             let upper = min(Block.roundUp(bound), length ?? .max)
-            return Demand(lower: lower, asks: bound, takes: upper, keeps: upper, keepsBody: upper)
+            return Demand(
+                lower: lower, requestedEnd: bound, storedEnd: upper, retainedEnd: upper, retainedBodyEnd: upper)
         }
-        let takes = min(max(Block.roundDown(ahead), Block.end(at: reader.position)), length ?? .max)
+        let storedEnd = min(max(Block.roundDown(ahead), Block.end(at: reader.position)), length ?? .max)
         return Demand(
-            lower: lower, asks: min(takes, reader.position.adding(window / 2 + 1)), takes: takes,
-            keeps: takes.adding(window / 2), keepsBody: .max)
+            lower: lower, requestedEnd: min(storedEnd, reader.position.adding(window / 2 + 1)), storedEnd: storedEnd,
+            retainedEnd: storedEnd.adding(window / 2), retainedBodyEnd: .max)
     }
 
     /// Returns the bytes that must not be evicted: the reader's block and the largest window, regardless of the
@@ -183,7 +184,7 @@ struct DemandIndex {
     /// Returns all readers that want bytes in `range`.
     mutating func readers(wanting range: Range<Int64>) -> [ReaderID] {
         var found: [ReaderID] = []
-        search(.takes, startingBefore: range.upperBound, beyond: range.lowerBound) { entry in
+        search(.storedEnd, startingBefore: range.upperBound, beyond: range.lowerBound) { entry in
             found.append(entry.id)
             return nil
         }

@@ -82,7 +82,7 @@ extension Plan {
             return place.isValidation || reader.position < upper && reader.bound(length: stored.length) > lower
         }
         if place.isValidation || isUnvalidated { return isUnvalidated }
-        return readers.reaches(.takes, startingBefore: upper, beyond: lower)
+        return readers.reaches(.storedEnd, startingBefore: upper, beyond: lower)
     }
 
     private func places(touchedAt offset: Int64, stopping id: ReaderID, _ reader: ReaderState) -> [FailedRanges.Place] {

@@ -118,8 +118,8 @@ struct Plan: ~Copyable {
             let timer = TimerID(number: next())
             transfers.update(id) { $0.note(.unwanted(timer)) }
             // A body that can't be requested in parts would have to be sent again from its first byte.
-            let patience = transfer.isSequential ? ReadAheadPolicy.cancellationFactorWithoutRanges : 1
-            actions.append(.setTimer(timer, after: policy.cancellationDelay * patience))
+            let delayFactor = transfer.isSequential ? ReadAheadPolicy.cancellationFactorWithoutRanges : 1
+            actions.append(.setTimer(timer, after: policy.cancellationDelay * delayFactor))
         }
         guard let reviewed = transfers[id], reviewed.isHeld else { return }
         if mayProceed(reviewed) || reviewed.position >= limit { resume(id, &actions) }
@@ -139,7 +139,7 @@ struct Plan: ~Copyable {
         // At the end of a window, the transfer is paused rather than cancelled, especially if a new request can't start
         // there.
         return readers.reaches(
-            transfer.isSequential || transfer.isOpenEnded ? .keepsBody : .keeps, startingBefore: limit,
+            transfer.isSequential || transfer.isOpenEnded ? .retainedBodyEnd : .retainedEnd, startingBefore: limit,
             beyond: transfer.position, except: reader)
     }
 
@@ -154,7 +154,7 @@ struct Plan: ~Copyable {
         case .wanted: break
         }
         return readers.reaches(
-            .takes, startingBefore: transfer.end ?? .max, beyond: transfer.position,
+            .storedEnd, startingBefore: transfer.end ?? .max, beyond: transfer.position,
             for: mustPreloadsYield ? .playback : .preload)
     }
 
@@ -163,10 +163,12 @@ struct Plan: ~Copyable {
     mutating func extend(_ id: TransferID) {
         guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
         // The reader that caused the transfer is served first, if it needs the next bytes.
-        if let demand = readers[transfer.reader]?.demand, demand.lower <= end, end < demand.asks {
+        if let demand = readers[transfer.reader]?.demand, demand.lower <= end, end < demand.requestedEnd {
             return readers.enqueue(transfer.reader)
         }
-        if let next = readers.furthest(.asks, startingBefore: end.adding(1), beyond: end) { readers.enqueue(next) }
+        if let next = readers.furthest(.requestedEnd, startingBefore: end.adding(1), beyond: end) {
+            readers.enqueue(next)
+        }
     }
 
     /// Returns the end of the transfer, if it is so near that the next request may be sent.
@@ -206,7 +208,7 @@ struct Plan: ~Copyable {
         guard let demand = reader.demand else { return true }
         var cursor = demand.lower
         for _ in 0..<2 {
-            guard cursor < demand.takes, let missing = stored.firstMissingRange(in: cursor..<demand.takes),
+            guard cursor < demand.storedEnd, let missing = stored.firstMissingRange(in: cursor..<demand.storedEnd),
                 !stored.isEvicting(missing.lowerBound), !isBlocked(missing.lowerBound, for: id, reader)
             else { return true }
             switch coverage(of: missing.lowerBound, for: id, reader) {
@@ -228,7 +230,9 @@ struct Plan: ~Copyable {
             }
             // Read-ahead waits until half a window is missing. Bytes that only complete the last block of a range are
             // not worth a request.
-            if missing.lowerBound >= demand.asks, rangeSupport != .unsupported || !demand.isWindowed { return true }
+            if missing.lowerBound >= demand.requestedEnd, rangeSupport != .unsupported || !demand.isWindowed {
+                return true
+            }
             guard reserveDescriptor(for: reader.priority, isNeeded: isNeeded, &actions) else {
                 // A second request may follow later, because the first is in progress.
                 return cursor > demand.lower
@@ -248,9 +252,9 @@ struct Plan: ~Copyable {
     /// The first request therefore includes all bytes that its reader wants, and back-pressure limits the read-ahead.
     private func upperBound(of missing: Range<Int64>, _ demand: Demand, for reader: ReaderState) -> Int64? {
         guard isUnknown, demand.isWindowed, !transfers.hasOpenEndLimit else {
-            return transfers.upperBound(of: missing, takes: demand.takes, in: stored)
+            return transfers.upperBound(of: missing, takes: demand.storedEnd, in: stored)
         }
-        return reader.end.map { max(Block.roundUp(min($0, Block.offsetLimit)), demand.takes) }
+        return reader.end.map { max(Block.roundUp(min($0, Block.offsetLimit)), demand.storedEnd) }
     }
 
     /// Whether there is no version of the resource, and none is being requested.

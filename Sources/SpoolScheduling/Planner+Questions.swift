@@ -143,7 +143,8 @@ extension Planner {
         guard let first = plan.transfers.firstSequentialPosition(except: id) else { return true }
         return plan.readers.states.contains { reader in
             guard reader.isWaiting, let demand = reader.demand else { return false }
-            return plan.stored.firstMissingRange(in: demand.lower..<demand.takes).map { $0.lowerBound < first } ?? false
+            return plan.stored.firstMissingRange(in: demand.lower..<demand.storedEnd).map { $0.lowerBound < first }
+                ?? false
         }
     }
 

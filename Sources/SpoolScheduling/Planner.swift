@@ -160,7 +160,7 @@ extension Planner {
     private mutating func yields(_ transfer: TransferState) -> Bool {
         transfer.priority == .preload && plan.mustPreloadsYield && !plan.isAwaited(transfer, by: .playback)
             && !plan.readers.reaches(
-                .takes, startingBefore: transfer.end ?? .max, beyond: transfer.position, for: .playback)
+                .storedEnd, startingBefore: transfer.end ?? .max, beyond: transfer.position, for: .playback)
     }
 
     /// Records that the headers of a response have been received, and that its body follows.

@@ -50,8 +50,8 @@ struct TransferTable {
     }
 
     /// Returns whether a transfer other than `id` satisfies the condition.
-    func contains(except id: TransferID?, where isMeant: (TransferState) -> Bool) -> Bool {
-        transfers.contains { $0.key != id && isMeant($0.value) }
+    func contains(except id: TransferID?, where predicate: (TransferState) -> Bool) -> Bool {
+        transfers.contains { $0.key != id && predicate($0.value) }
     }
 
     // MARK: - Life

@@ -79,13 +79,13 @@ public struct WebDAV: Sendable {
 
     private func items(at url: URL, depth: String) async throws -> [Item] {
         guard let method = HTTPRequest.Method("PROPFIND"), let depthName = HTTPField.Name("Depth") else { return [] }
-        let question = Data(Self.question.utf8)
+        let requestBody = Data(Self.requestBody.utf8)
         var request = UpstreamRequest(url: url)
         request.method = method
         request.headerFields = [
-            depthName: depth, .contentType: "application/xml; charset=utf-8", .contentLength: "\(question.count)",
+            depthName: depth, .contentType: "application/xml; charset=utf-8", .contentLength: "\(requestBody.count)",
         ]
-        let data = try await account.client().data(for: request, sending: question, over: upstream)
+        let data = try await account.client().data(for: request, sending: requestBody, over: upstream)
         let responses: [MultiStatus.Response]
         do {
             responses = try MultiStatus.responses(in: Array(data))
@@ -127,7 +127,7 @@ public struct WebDAV: Sendable {
     private static let plain = CharacterSet(
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
 
-    private static let question = """
+    private static let requestBody = """
         <?xml version="1.0" encoding="utf-8"?>
         <propfind xmlns="DAV:"><prop><resourcetype/><getcontentlength/><getcontenttype/><getetag/>\
         <getlastmodified/></prop></propfind>
@@ -161,8 +161,8 @@ private struct MultiStatus {
     private var responses: [Response] = []
     private var current = Response()
     /// The properties of the open `propstat`, until its status is known.
-    private var told = Response()
-    private var isTold = true
+    private var properties = Response()
+    private var arePropertiesValid = true
     private var open: [String] = []
     private var text = ""
 
@@ -208,7 +208,7 @@ private struct MultiStatus {
         text = ""
         switch open.count {
         case 2: current = Response()
-        case 3: (told, isTold) = (Response(), true)
+        case 3: (properties, arePropertiesValid) = (Response(), true)
         default: break
         }
     }
@@ -217,14 +217,17 @@ private struct MultiStatus {
         let trimmed = text.trimmingCharacters(in: .whitespacesAndNewlines)
         switch open.dropFirst() {
         case ["response", "href"]: current.reference = trimmed
-        case ["response", "propstat", "status"]: isTold = trimmed.split(separator: " ").dropFirst().first?.first == "2"
+        case ["response", "propstat", "status"]:
+            arePropertiesValid = trimmed.split(separator: " ").dropFirst().first?.first == "2"
         case ["response", "propstat", "prop", "getcontentlength"]:
-            told.length = Int64(trimmed).flatMap { $0 >= 0 ? $0 : nil }
-        case ["response", "propstat", "prop", "getcontenttype"]: told.contentType = trimmed.isEmpty ? nil : trimmed
-        case ["response", "propstat", "prop", "getetag"]: told.entityTag = trimmed.isEmpty ? nil : trimmed
-        case ["response", "propstat", "prop", "getlastmodified"]: told.lastModified = trimmed.isEmpty ? nil : trimmed
-        case ["response", "propstat", "prop", "resourcetype", "collection"]: told.isFolder = true
-        case ["response", "propstat"] where isTold: learn()
+            properties.length = Int64(trimmed).flatMap { $0 >= 0 ? $0 : nil }
+        case ["response", "propstat", "prop", "getcontenttype"]:
+            properties.contentType = trimmed.isEmpty ? nil : trimmed
+        case ["response", "propstat", "prop", "getetag"]: properties.entityTag = trimmed.isEmpty ? nil : trimmed
+        case ["response", "propstat", "prop", "getlastmodified"]:
+            properties.lastModified = trimmed.isEmpty ? nil : trimmed
+        case ["response", "propstat", "prop", "resourcetype", "collection"]: properties.isFolder = true
+        case ["response", "propstat"] where arePropertiesValid: learn()
         case ["response"] where isMultiStatus && !current.reference.isEmpty: responses.append(current)
         default: break
         }
@@ -233,10 +236,10 @@ private struct MultiStatus {
     }
 
     private mutating func learn() {
-        current.isFolder = current.isFolder || told.isFolder
-        current.length = told.length ?? current.length
-        current.contentType = told.contentType ?? current.contentType
-        current.entityTag = told.entityTag ?? current.entityTag
-        current.lastModified = told.lastModified ?? current.lastModified
+        current.isFolder = current.isFolder || properties.isFolder
+        current.length = properties.length ?? current.length
+        current.contentType = properties.contentType ?? current.contentType
+        current.entityTag = properties.entityTag ?? current.entityTag
+        current.lastModified = properties.lastModified ?? current.lastModified
     }
 }

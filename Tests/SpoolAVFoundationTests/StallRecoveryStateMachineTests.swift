@@ -46,7 +46,7 @@ struct StallRecoveryStateMachineTests {
         for second in 1...30 {
             let actions = machine.handle(.tick, now(.waiting, rate: 1, dry: true))
             // A seek in place causes a player that has stopped sending requests to send them again.
-            #expect(actions == (second % Machine.patience == 0 ? [.seekInPlace, .play(rate: 1)] : []))
+            #expect(actions == (second % Machine.seekTicks == 0 ? [.seekInPlace, .play(rate: 1)] : []))
         }
         #expect(machine.handle(.bytesReceived, now(.waiting, rate: 1, dry: true)) == [.play(rate: 1)])
         #expect(machine.handle(.tick, now(.playing, rate: 1)) == [.stopWaiting])

@@ -65,11 +65,11 @@ final class ImageRequestQueue: Sendable {
     }
 
     /// Ends the matching requests with an error, and closes the playback if the current request matches.
-    private func end(with error: AVError, _ isMeant: (ImageRequest) -> Bool) {
+    private func end(with error: AVError, _ predicate: (ImageRequest) -> Bool) {
         let (ended, playback) = state.withLock { state -> ([ImageRequest], ItemPlayback?) in
-            let waiting = state.waiting.filter(isMeant)
-            state.waiting.removeAll(where: isMeant)
-            guard let current = state.current, isMeant(current) else { return (waiting, nil) }
+            let waiting = state.waiting.filter(predicate)
+            state.waiting.removeAll(where: predicate)
+            guard let current = state.current, predicate(current) else { return (waiting, nil) }
             state.current = nil
             return ([current] + waiting, state.playback)
         }

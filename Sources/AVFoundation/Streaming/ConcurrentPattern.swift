@@ -139,11 +139,11 @@ struct ConcurrentPattern: RequestPattern {
         return lateCancels() + (isAwaited ? wake() : [])
     }
 
-    mutating func finished(token: Int, information told: ContentInformation?) -> [Action] {
+    mutating func finished(token: Int, information received: ContentInformation?) -> [Action] {
         if informationTokens.remove(token) != nil {
-            guard let told else { return [] }
-            contentInformation = told
-            endOfResource = told.contentLength ?? endOfResource
+            guard let received else { return [] }
+            contentInformation = received
+            endOfResource = received.contentLength ?? endOfResource
             let isWanted = wantsPrebuffer && !isOpen && isSeekable && stretches.isEmpty
             return (isWanted ? [ask(0..<min(policy.prebufferLength, endOfResource ?? .max))] : []) + wake()
         }

@@ -158,11 +158,11 @@ struct LoadingPattern: RequestPattern {
         return actions
     }
 
-    mutating func finished(token: Int, information told: ContentInformation?) -> [Action] {
+    mutating func finished(token: Int, information received: ContentInformation?) -> [Action] {
         var actions: [Action] = []
-        if case .asked(token) = information, let told {
-            information = .known(told)
-            endOfResource = told.contentLength
+        if case .asked(token) = information, let received {
+            information = .known(received)
+            endOfResource = received.contentLength
             if wantsPrebuffer, !isOpen { askPrebuffer(&actions) }
             return actions + wake()
         }

@@ -42,8 +42,8 @@ final class MediaStream: Sendable {
     /// Whether the bytes have ended before the stated length.
     var endsEarly: Bool {
         state.withLock { state in
-            guard let told = state.pattern.contentInformation?.contentLength else { return false }
-            return state.pattern.endOfResource.map { $0 < told } ?? false
+            guard let length = state.pattern.contentInformation?.contentLength else { return false }
+            return state.pattern.endOfResource.map { $0 < length } ?? false
         }
     }
     var length: Int64? { state.withLock { $0.pattern.endOfResource } }

@@ -64,7 +64,7 @@ struct ItemRecovery: Hashable, Sendable {
     }
 
     /// The times without progress before each step, and the time for which received bytes count as progress.
-    static let patience = (
+    static let timeouts = (
         seek: Duration.seconds(10), fresh: Duration.seconds(20), live: Duration.seconds(60), bytes: Duration.seconds(60)
     )
     /// The number of new items after failures other than network loss, before the origin's own URL is tried.
@@ -165,15 +165,15 @@ struct ItemRecovery: Hashable, Sendable {
         }
         if now.now - playedAt >= Self.shortestStall { playingSince = nil }
         // Received bytes are a reason to wait, but only for a limited time.
-        if previous != mark, !isOfSeek, now.now - playedAt < Self.patience.bytes { movedAt = now.now }
+        if previous != mark, !isOfSeek, now.now - playedAt < Self.timeouts.bytes { movedAt = now.now }
         let rest = now.now - movedAt
-        if rest >= (now.isLive ? Self.patience.live : Self.patience.fresh) {
+        if rest >= (now.isLive ? Self.timeouts.live : Self.timeouts.fresh) {
             // An item that is stuck has not failed, so in this case the recovery never ends with an error.
             (last, soughtAt) = (nil, nil)
             failures = min(failures + 1, Self.freshItems + 1)
             return failures > Self.freshItems && !now.isPlain ? .plainItem : .freshItem
         }
-        guard rest >= Self.patience.seek, soughtAt == nil else { return nil }
+        guard rest >= Self.timeouts.seek, soughtAt == nil else { return nil }
         soughtAt = now.now
         return .seekInPlace
     }

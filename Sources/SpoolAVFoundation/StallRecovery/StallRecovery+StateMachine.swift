@@ -75,7 +75,7 @@ extension StallRecovery {
         private var ticks = 0
         /// The number of ticks after which a player that is still stalled seeks to its current position, so that it
         /// sends requests again.
-        static let patience = 10
+        static let seekTicks = 10
 
         mutating func handle(_ input: Input, _ now: Snapshot) -> [Action] {
             switch input {
@@ -132,7 +132,7 @@ extension StallRecovery {
                 return now.isReady ? resumePlayback() : [.wait(rate: rate)]
             case (.stalled, _) where isTick:
                 ticks += 1
-                if ticks >= Self.patience {
+                if ticks >= Self.seekTicks {
                     ticks = 0
                     return [.seekInPlace, .play(rate: rate)]
                 }

@@ -22,7 +22,7 @@ struct CacheOptions: ParsableArguments {
     var verbose = false
 
     /// The open cache of this process, while it runs a command for another process.
-    @TaskLocal static var lent: MediaCache?
+    @TaskLocal static var serverCache: MediaCache?
 
     /// The cache directory.
     var directory: URL {

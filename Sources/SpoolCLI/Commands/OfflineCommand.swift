@@ -45,7 +45,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
     func run() async throws {
         var urls = urls
         if let file {
-            guard CacheOptions.lent == nil else {
+            guard CacheOptions.serverCache == nil else {
                 throw CommandFailure(.usage, "while a server is using the cache, give URLs instead of --file")
             }
             urls += try await InterruptibleExecutor(name: "spool.list").run { try URLList(path: file) }.urls
@@ -55,7 +55,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
             capacity: fetching.size.capacity, upstream: fetching.upstream()
         ) { cache in
             // The cache of a server stays open afterwards, and the server writes its own warnings.
-            let warnings = CacheOptions.lent == nil ? Warnings(of: cache) : nil
+            let warnings = CacheOptions.serverCache == nil ? Warnings(of: cache) : nil
             let session = OfflineSession(cache, set: set, isQuiet: options.json)
             let failures = try await session.run(sources, savingQuery: saveQuery)
             return (try await cache.downloads.set(set)?.items ?? [], failures, warnings)

@@ -28,7 +28,7 @@ struct DemoCommand: AsyncParsableCommand {
         try await Demo(options: options, fetching: fetching, media: media).run { report in
             if !options.json { try Output.line(report.text) }
             try Output.json(Report(first: report.first, second: report.second, third: report.third))
-            if let broken = report.promises.first(where: { !$0.isKept }) {
+            if let broken = report.checks.first(where: { !$0.isPassed }) {
                 throw CommandFailure(.checkFailed, "a check failed: \(broken.text)")
             }
             guard watch, let page = report.page else { return }

@@ -12,12 +12,12 @@ struct ServedPlayback: Encodable, Sendable {
     var originRequests: Int
 }
 
-/// The result of the demonstration in at most 20 lines, and whether the cache met its promises.
+/// The result of the demonstration in at most 20 lines, and whether the cache met its checks.
 struct DemoReport: Sendable {
     /// A promise of the cache, and whether it was met.
-    struct Promise: Sendable {
+    struct Check: Sendable {
         var text: String
-        var isKept: Bool
+        var isPassed: Bool
     }
 
     /// The name of the media.
@@ -45,37 +45,37 @@ struct DemoReport: Sendable {
     /// transfer counts as complete at the origin if its socket has already accepted all of the bytes.
     private var allowance: Int64 { (64 << 10) * Int64(max(sent?.interrupted ?? 0, seeks.count)) }
 
-    /// The promises of the cache, and whether they were met.
-    var promises: [Promise] {
+    /// The checks of the cache, and whether they were met.
+    var checks: [Check] {
         let storedRanges = cached.byteCount
-        var promises = [
-            Promise(text: "both playbacks reached the end", isKept: first.ended && second.ended),
-            Promise(
+        var checks = [
+            Check(text: "both playbacks reached the end", isPassed: first.ended && second.ended),
+            Check(
                 text: "each byte once: \(first.bytesFromOrigin.counted("byte")) received from the origin, "
                     + "\(storedRanges.grouped) distinct bytes stored",
-                isKept: first.bytesFromOrigin == storedRanges),
-            Promise(
+                isPassed: first.bytesFromOrigin == storedRanges),
+            Check(
                 text: "the second playback used no bytes from the origin",
-                isKept: second.bytesFromOrigin == 0 && second.originRequests == 0),
+                isPassed: second.bytesFromOrigin == 0 && second.originRequests == 0),
         ]
         if let third {
-            promises.append(
-                Promise(
+            checks.append(
+                Check(
                     text: "\(third.player) reached the end through the proxy server, without bytes from the origin",
-                    isKept: third.ended && third.bytesFromOrigin == 0 && third.originRequests == 0))
+                    isPassed: third.ended && third.bytesFromOrigin == 0 && third.originRequests == 0))
         }
         if let sent {
-            promises.append(
-                Promise(
+            checks.append(
+                Check(
                     text: "the origin counted \(sent.bytes.counted("byte")) at its socket, "
                         + "\(sent.again.grouped) of them twice (in transit during a seek)",
-                    isKept: sent.again <= allowance))
+                    isPassed: sent.again <= allowance))
         }
         if let isIdentical {
-            promises.append(
-                Promise(text: "the cached file equals the origin's, byte for byte", isKept: isIdentical))
+            checks.append(
+                Check(text: "the cached file equals the origin's, byte for byte", isPassed: isIdentical))
         }
-        return promises
+        return checks
     }
 
     /// The report as text, in at most 20 lines.
@@ -96,7 +96,7 @@ struct DemoReport: Sendable {
         }
         if let page { lines.append("  live page: \(page) (spool demo --watch keeps it open)") }
         lines.append("")
-        lines += promises.map { "\($0.isKept ? "✓" : "✗ FAILED:") \($0.text)" }
+        lines += checks.map { "\($0.isPassed ? "✓" : "✗ FAILED:") \($0.text)" }
         return lines.joined(separator: "\n")
     }
 

@@ -17,7 +17,7 @@ extension CacheOptions {
         capacity: CapacityOptions.Capacity? = nil, upstream: (any Upstream)? = nil,
         _ body: (MediaCache) async throws -> R
     ) async throws -> R {
-        if let lent = Self.lent { return try await body(lent) }
+        if let serverCache = Self.serverCache { return try await body(serverCache) }
         return try await use(try await openWhenFree(upstream), capacity: capacity, body)
     }
 

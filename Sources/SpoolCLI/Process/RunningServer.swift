@@ -35,7 +35,7 @@ struct RunningServer: Error {
         if isPreload { configuration.responseTimeout = .seconds(3600) }
         // The server runs on this machine, and its credentials must not be sent to a proxy.
         configuration.proxyEnvironment = [:]
-        return Way(
+        return ServerUpstream(
             address: address, secret: secret, isPreload: isPreload, http: HTTPUpstream.standard(configuration))
     }
 
@@ -72,7 +72,7 @@ struct RunningServer: Error {
     }
 
     /// A transport that sends requests to origins through the server.
-    private struct Way: Upstream {
+    private struct ServerUpstream: Upstream {
         let address: String
         let secret: String
         let isPreload: Bool
@@ -122,7 +122,7 @@ enum RemoteCommand {
             }
             let captured = CapturedOutput()
             let status = await Output.$captured.withValue(captured) {
-                await CacheOptions.$lent.withValue(cache) { await run(arguments) }
+                await CacheOptions.$serverCache.withValue(cache) { await run(arguments) }
             }
             return CommandOutcome(output: captured.output, errors: captured.errors, status: status)
         }

@@ -229,8 +229,8 @@ package struct EvictionOrder: Sendable {
         func add(_ key: CacheKey) {
             examined += 1
             guard let place = places[key], place.unit == number, quota == nil || place.quota == quota else { return }
-            let isMeant = part == .whole || (part == .body ? place.bytes.body > 0 : place.bytes.body == 0)
-            if isMeant {
+            let isIncluded = part == .whole || (part == .body ? place.bytes.body > 0 : place.bytes.body == 0)
+            if isIncluded {
                 // The body of a presentation consists of whole parts.
                 members.append(
                     Member(

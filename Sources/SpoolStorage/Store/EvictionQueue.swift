@@ -92,7 +92,7 @@ final class EvictionQueue: Sendable {
     }
 
     /// Adds resources again that were about to be evicted, but were not. The method blocks.
-    func recordAgain(_ keys: [CacheKey]) {
+    func restore(_ keys: [CacheKey]) {
         // Most evictions remove all of their victims, so there is nothing to add and no need to wait for a round.
         guard !keys.isEmpty else { return }
         rounds.pausing { recordFromCatalog(keys) }

@@ -477,7 +477,7 @@ struct Evictor: Sendable {
         defer {
             for key in keys { store.turns.end(key) }
             // Resources that were opened in the meantime are not evicted, and are added again unless they are pinned.
-            queue.recordAgain(keys.filter { left.contains($0) })
+            queue.restore(keys.filter { left.contains($0) })
         }
         var freed: Int64 = 0
         for removed in try versions.evict(keys) {

@@ -77,9 +77,9 @@ struct GenerationTable: Sendable {
         return (candidates[key]?.last ?? current[key]).flatMap { lives[$0]?.generation }
     }
 
-    /// Returns the open generations that are in use and satisfy `isMeant`, least recently leased first.
-    func used(where isMeant: (Generation) -> Bool = { _ in true }) -> [Life] {
-        lives.values.filter { $0.leases > 0 && isMeant($0.generation) }.sorted { $0.stamp < $1.stamp }
+    /// Returns the open generations that are in use and satisfy `predicate`, least recently leased first.
+    func used(where predicate: (Generation) -> Bool = { _ in true }) -> [Life] {
+        lives.values.filter { $0.leases > 0 && predicate($0.generation) }.sorted { $0.stamp < $1.stamp }
     }
 
     /// Returns the open generations of the key: the current one, then the candidates, the newest first.

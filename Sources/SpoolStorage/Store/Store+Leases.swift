@@ -55,33 +55,33 @@ extension Store: GenerationOwner {
             .map { ($0.key, $0.description) }
     }
 
-    /// Returns a lease on an open version of the key that satisfies `isMeant`, stored or not; `nil` if there is none.
+    /// Returns a lease on an open version of the key that satisfies `predicate`, stored or not; `nil` if there is none.
     ///
     /// A version that the disk has rejected since its creation counts, but a version that may only be in memory does
     /// not.
     package func leaseOpen(
-        _ key: CacheKey, user: any GenerationUser, where isMeant: (Generation) -> Bool
+        _ key: CacheKey, user: any GenerationUser, where predicate: (Generation) -> Bool
     ) -> Lease? {
         let open = table.withLock { $0.open(key) }
-        guard let meant = open.first(where: { $0.disk != nil && isMeant($0) }) else { return nil }
+        guard let meant = open.first(where: { $0.disk != nil && predicate($0) }) else { return nil }
         return table.withLock { table in
             // The version may have ended since.
             table.open(key).contains { $0 === meant } ? table.addLease(meant.identifier, user: user) : nil
         }.map { makeLease($0, user) }
     }
 
-    /// Returns whether readers of another user depend on a version that is open for the key and satisfies `isMeant`.
+    /// Returns whether readers of another user depend on a version that is open for the key and satisfies `predicate`.
     ///
     /// A version without stored bytes counts as well, because its first response has just started. A version in memory
     /// does not count, because it has no place in the cache that another version could take.
     package func isFilled(
-        _ key: CacheKey, besides user: any GenerationUser, where isMeant: (Generation) -> Bool
+        _ key: CacheKey, besides user: any GenerationUser, where predicate: (Generation) -> Bool
     ) -> Bool {
         let open = table.withLock { table in
             table.open(key).map { ($0, table.life($0.identifier)?.liveUsers ?? []) }
         }
         return open.contains { generation, users in
-            generation.disk != nil && isMeant(generation)
+            generation.disk != nil && predicate(generation)
                 && users.contains { $0 !== user && (generation.storedRanges.isEmpty || $0.isFilling(generation)) }
         }
     }

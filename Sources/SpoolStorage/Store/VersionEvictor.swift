@@ -94,7 +94,7 @@ struct VersionEvictor: Sendable {
     private func evictWhole(_ key: CacheKey) throws -> Int64 {
         queue.remove([key])
         let removed = try evict([key])
-        if removed.isEmpty { queue.recordAgain([key]) }
+        if removed.isEmpty { queue.restore([key]) }
         return removed.reduce(0) { $0 + $1.freedByteCount }
     }
 

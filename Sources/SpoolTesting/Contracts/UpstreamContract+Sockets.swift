@@ -43,8 +43,8 @@ extension UpstreamContract {
         for field in fields where ![.range, .ifRange, .acceptEncoding, .userAgent].contains(field.name) {
             try checkEqual(heard[field.name], nil, "\(field.name.rawName) at the other origin")
         }
-        let told = front.log.exchanges.first?.headerFields[.authorization]
-        try checkEqual(told, "Bearer x", "Authorization at the first origin")
+        let sent = front.log.exchanges.first?.headerFields[.authorization]
+        try checkEqual(sent, "Bearer x", "Authorization at the first origin")
     }
 }
 #endif

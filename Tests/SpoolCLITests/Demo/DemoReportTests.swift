@@ -40,13 +40,13 @@ struct DemoReportTests {
 
     @Test("The demonstration's report marks each failed check as failed")
     func broken() throws {
-        for cut in [0, 1] { #expect(try story(sentTwice: 64 << 10, cut: cut).promises.allSatisfy(\.isKept)) }
+        for cut in [0, 1] { #expect(try story(sentTwice: 64 << 10, cut: cut).checks.allSatisfy(\.isPassed)) }
         for broken in [
             try story(fromOrigin: 1001), try story(second: 1), try story(sentTwice: 65_537),
             try story(sentTwice: 131_073, cut: 2), try story(isIdentical: false), try story(ended: false),
             try story(third: (false, 0)), try story(third: (true, 1)),
         ] {
-            #expect(broken.promises.count { !$0.isKept } == 1)
+            #expect(broken.checks.count { !$0.isPassed } == 1)
             #expect(broken.text.contains("✗ FAILED"))
         }
     }
