@@ -37,8 +37,8 @@ struct SimplerRequest {
 
     /// Returns the header fields of the simpler request. Returns `nil` if there is none.
     ///
-    /// The result is also `nil` if the origin has recently failed in the same way without a range, because the range
-    /// was then not the reason.
+    /// The result is also `nil` if the origin has recently failed in the same way without a range. The range was then
+    /// not the reason.
     func fields(after failure: Failure) -> HTTPFields? {
         if failure == .status(412) { return withoutConditions }
         if case .status(let status) = failure {

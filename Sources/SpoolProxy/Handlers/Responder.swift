@@ -181,7 +181,8 @@ struct Responder: Sendable {
     private func contentSecurityPolicy(for fields: HTTPFields) -> String {
         let type = fields[.contentType]?.lowercased() ?? ""
         guard rules.token != nil, !type.hasPrefix("video/"), !type.hasPrefix("audio/") else { return "sandbox" }
-        return "sandbox; default-src 'self' 'unsafe-inline' data: blob:"
+        let sources = ["'self'", "'unsafe-inline'", "data:", "blob:"]
+        return (["sandbox; default-src"] + sources).joined(separator: " ")
     }
 
     /// Returns whether a field affects all pages of an origin, or allows other pages to read the response. The result
