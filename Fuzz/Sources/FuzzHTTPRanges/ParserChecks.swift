@@ -13,6 +13,9 @@ enum ParserChecks {
         }
         if let header = ContentRange(parsing: text) {
             precondition(ContentRange(parsing: header.text) == header)
+            for number in [header.range?.upperBound, header.length].compactMap({ $0 }) {
+                precondition(number <= (1 << 53) + 1)
+            }
             if let range = header.range { precondition(!range.isEmpty && range.upperBound <= header.length ?? .max) }
         }
         if let tag = EntityTag(parsing: text) { precondition(EntityTag(parsing: tag.text) == tag) }
