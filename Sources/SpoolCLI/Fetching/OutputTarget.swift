@@ -178,9 +178,13 @@ private final class PartialFile: Sendable {
         }
     }
 
-    /// Renames the file to its final name. This blocks the thread.
+    /// Renames the file to its final name after its bytes are on the device. This blocks the thread.
     func finish() throws {
         guard state.withLock({ $0.offset >= $0.found }) else { throw Self.unrelatedPartialFile(partial) }
+        // Pipes and some network file systems can't be synchronized.
+        while fsync(descriptor) != 0, errno != EINVAL, errno != ENOTSUP {
+            guard errno == EINTR else { throw Output.unwritable("“\(partial)”", errno) }
+        }
         guard rename(partial, path) == 0 else { throw Output.unwritable("“\(path)”", errno) }
     }
 
