@@ -126,8 +126,10 @@ struct StorePolicyTests {
 
     @Test(
         "E101: nothing is evicted by age if the wall clock is briefly ten years ahead, even after a restart or a use",
-        arguments: [true, false], [true, false])
-    func ahead(_ isAheadAtOpening: Bool, _ isUsed: Bool) async throws {
+        arguments: [(true, true), (true, false), (false, true), (false, false)], [nil, 1])
+    func ahead(_ clock: (isAheadAtOpening: Bool, isUsed: Bool), key: Int?) async throws {
+        let (isAheadAtOpening, isUsed) = clock
+        fixture.setKey(key)
         var store = try await openRunning()
         for name in ["a", "b"] { try await fixture.store(name, length: block, in: store) }
         if isAheadAtOpening { try await store.close() }

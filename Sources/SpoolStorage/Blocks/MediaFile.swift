@@ -204,8 +204,9 @@ final class MediaFile: Sendable {
     @discardableResult
     func endAllWriting() -> Bool { writer.withLock { endAllTails(&$0) } }
 
-    /// Ends all transfers, unless the file is being written to.
-    func endAllWritingIfFree() { _ = writer.withLockIfAvailable { endAllTails(&$0) } }
+    /// Ends all transfers, unless the file is being written to. The result is the same as for ``endAllWriting()``.
+    @discardableResult
+    func endAllWritingIfFree() -> Bool { writer.withLockIfAvailable { endAllTails(&$0) } ?? false }
 
     private func endAllTails(_ writer: inout Writer) -> Bool {
         let indices = writer.tails.keys.sorted()

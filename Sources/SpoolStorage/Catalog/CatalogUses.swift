@@ -165,12 +165,11 @@ struct CatalogUses {
     }
 
     /// Replaces dates of use that are later than `date`, because a wrong clock recorded them, with dates just before
-    /// `date`. Each call replaces a few hundred dates. Their order stays the same.
+    /// `date`. Each call replaces a few hundred dates, or all dates of an encrypted cache. Their order stays the same.
     ///
     /// - Returns: The number of dates that were replaced. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {
-        // In an encrypted cache, the order does not contain dates.
-        guard cipher.isPlain else { return 0 }
+        guard cipher.isPlain else { return try clampFutureSealedUses(to: date) }
         let now = date.microseconds
         // Dates that are less than a minute ahead are not wrong, because uses are recorded at least one microsecond
         // apart.
@@ -193,5 +192,32 @@ struct CatalogUses {
             }
             return moved
         }
+    }
+
+    /// Replaces encrypted dates. They do not affect the order, so all of them become `date`.
+    private func clampFutureSealedUses(to date: Date) throws -> Int {
+        // Microseconds have a limited range, so that a replaced date is never wrong again.
+        let wrong = date.microseconds + 60_000_000
+        let late = try catalog.readOnce { db in
+            let rows = try Row.fetchCursor(db, sql: "SELECT key, usedSealed, lastUsedAt, id FROM resource")
+            var late: [(id: Int64, name: String)] = []
+            while let row = try rows.next() {
+                // A date that another program has changed counts as old.
+                guard let id = row.number(3), let name = try? row.text(0),
+                    let used = try? cipher.open(row, 1, number: 2, .lastUsedAt, of: name), used.microseconds > wrong
+                else { continue }
+                late.append((id, name))
+            }
+            return late
+        }
+        for start in stride(from: 0, to: late.count, by: 512) {
+            try catalog.write { db in
+                let update = try db.cachedStatement(sql: "UPDATE resource SET usedSealed = ? WHERE id = ?")
+                for (id, name) in late[start..<min(late.count, start + 512)] {
+                    try update.execute(arguments: [try cipher.seal(date, .lastUsedAt, of: name), id])
+                }
+            }
+        }
+        return late.count
     }
 }

@@ -138,7 +138,8 @@ struct CatalogWriter: Sendable {
             table.lives.values.filter { $0.leases == 0 && $0.generation.disk?.hasUnfinishedBlocks == true }
                 .sorted { $0.sequence < $1.sequence }
         }
-        for life in left where life.generation.disk?.endAllWriting() == true {
+        // A file that is being written to waits for the next round, so that it does not delay other files.
+        for life in left where life.generation.disk?.endAllWritingIfFree() == true {
             note(life.generation, isComplete: true)
         }
     }
@@ -371,6 +372,8 @@ struct CatalogWriter: Sendable {
     /// background.
     private func clampFutureUses(to date: Date) {
         guard store.directory.access.isWritable else { return }
+        // In an encrypted cache, only the maximum age depends on dates.
+        if !store.catalog.cipher.isPlain, store.eviction.ages.age == nil { return }
         store.work.start(in: .background) { [weak store] in
             do {
                 // Pending uses with dates from the wrong clock are written first.

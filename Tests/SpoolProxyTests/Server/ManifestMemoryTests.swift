@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test("E467: a large playlist that does not change occupies memory once, for any number of clients")
+    @Test("E291, E467: a large playlist that does not change is rewritten once, and all clients share its bytes")
     func shared() async throws {
         try await Self.run(isLive: false) { media, responder in
             let first = try await Self.manifest(of: media[0], responder)
