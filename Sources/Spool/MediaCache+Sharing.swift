@@ -124,8 +124,8 @@ package final class OriginTurn: Sendable {
 
     package init() {}
 
-    /// Ends the turn because the client is no longer served. The next waiting request may then be sent to the origin,
-    /// or use the response to this request.
+    /// Ends the turn. Call this method when the request has received its response or an error, or when the client is no
+    /// longer served. The next waiting request may then be sent to the origin, or use the response to this request.
     ///
     /// - Parameter isAnswered: Whether the request has received a response or an error. The default is `false`.
     package func end(isAnswered: Bool = false) {

@@ -67,7 +67,7 @@ struct AsyncHTTPClientFailure {
         case let error as HTTPParserError: (.malformedResponse, "sent a response that is not HTTP: \(error)")
         case is ChannelError: (.connectionLost, "lost the connection")
         case _ where String(reflecting: type(of: error)).hasPrefix("NIOSOCKS."):
-            (.unreachable, "cannot be reached: the SOCKS proxy sent an invalid response")
+            (.unreachable, "cannot be reached: the SOCKS proxy did not establish a connection")
         default: isInBody ? (.connectionLost, "lost the connection: \(error)") : (.other, "failed: \(error)")
         }
     }

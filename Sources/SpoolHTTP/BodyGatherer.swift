@@ -106,7 +106,7 @@ final class BodyGatherer: ChannelInboundHandler {
 /// A filter for HTTP/1 responses with an invalid status, on which AsyncHTTPClient would crash.
 ///
 /// AsyncHTTPClient treats any status below 200 as an interim response, and a body after it as an internal error.
-/// The filter discards headers with such a status and everything after them, fails the request, and closes the
+/// The filter discards headers with an invalid status and everything after them, fails the request, and closes the
 /// connection.
 final class HeadGate: ChannelInboundHandler {
     typealias InboundIn = HTTPClientResponsePart

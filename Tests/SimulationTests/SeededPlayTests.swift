@@ -41,7 +41,7 @@ struct SeededPlayTests {
         }
     }
 
-    @Test("A run that hangs ends the process with an error that contains the run's seed", .timeLimit(.minutes(10)))
+    @Test("If a run hangs, the process ends with an error that contains the run's seed", .timeLimit(.minutes(10)))
     func hanging() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
             let watch = PlayWatch(limit: 3, interval: 0.01)

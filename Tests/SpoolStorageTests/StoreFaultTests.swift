@@ -249,7 +249,7 @@ struct StoreFaultTests {
         try await store.close()
     }
 
-    @Test("E54: an interrupted check reports the numbers of discarded and unchecked blocks")
+    @Test("E54: if a check can't open a file, the report contains the numbers of discarded and unchecked blocks")
     func interruptedCheckUp() async throws {
         let store = try await fixture.open()
         let user = TestUser()

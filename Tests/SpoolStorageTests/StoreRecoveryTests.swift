@@ -151,7 +151,7 @@ struct StoreRecoveryTests {
     }
 
     @Test(
-        "E158: an exported file is on the device before it is renamed, and a failed export retains the previous file")
+        "E158: an exported file is flushed to disk before it is renamed, and a failed export retains the previous file")
     func exportOrder() throws {
         let path = fixture.scratch.file("film.mp4")
         try "before".write(toFile: path, atomically: false, encoding: .utf8)

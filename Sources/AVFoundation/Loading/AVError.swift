@@ -15,7 +15,7 @@ public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
         case fileFailedToParse = -11829
         /// The media format cannot be played.
         case fileFormatNotRecognized = -11828
-        /// The bytes are inconsistent.
+        /// The data ends before the stated length or duration.
         case contentIsUnavailable = -11863
         /// There is no image at the requested time.
         case noImageAtTime = -11832

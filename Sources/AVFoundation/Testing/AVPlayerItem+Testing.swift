@@ -27,10 +27,10 @@ extension AVAssetResourceLoader {
     /// The pattern in which a player requests the asset's bytes. The setting applies to later items. Linux only, for
     /// tests.
     package enum PlayerPattern: String, Sendable, CaseIterable {
-        /// One request at a time, which is cancelled in time, as AVPlayer does for audio.
+        /// Sends one request at a time and cancels it without delay, as AVPlayer does for audio.
         case friendly
-        /// Concurrent requests, late cancellations, timeouts, and no stall notifications: the least convenient behavior
-        /// that the documentation allows.
+        /// Sends concurrent requests, cancels them late, times out, and does not post stall notifications. This is the
+        /// least convenient behavior that the documentation allows.
         case hostile
     }
 

@@ -5,7 +5,8 @@ final class OnceGate: Sendable {
     private enum Phase {
         /// The work has not been done. → working
         case idle
-        /// A task is working, and other tasks are waiting for the end of their streams. → idle, if it fails; done
+        /// A task is doing the work. Other tasks may be waiting for the end of their streams. → done, or idle if the
+        /// work fails
         case working([AsyncStream<Void>.Continuation])
         case done
     }

@@ -49,7 +49,7 @@ extension CacheError {
     /// The origin's response that the error is about; `nil` if there was none.
     package var response: OriginResponse? { detail as? OriginResponse }
 
-    /// Returns the same error with `response` as its detail.
+    /// Returns the same error with `response` as its detail, unless the error already has a detail.
     func about(_ response: OriginResponse) -> CacheError {
         var error = self
         error.detail = error.detail ?? response

@@ -109,8 +109,8 @@ struct ResourceVariants {
                 resource.send(.notCached(cause: error))
             }
             resource.usage.setStorageKey(key)
-            // Requests with other fields receive the same bytes, so both resources fill one version. Otherwise, one
-            // version would replace the other while readers use that version.
+            // If another resource is receiving the same version for requests with other fields, both resources fill
+            // that version. A second copy would replace it while readers use it.
             let version = ResourceVersion(encoded: description.version)
             if isKept, let version, version.validator.isStrong,
                 let lease = store.leaseOpen(

@@ -53,7 +53,7 @@ final class VersionFreshness: Sendable {
     /// The number of the last opening to which a request that is sent now applies. The value is `nil` if such a request
     /// applies to all openings before its response, because all requests come from one user.
     ///
-    /// An opening for another request may use the response only if the response is fresh (RFC 9111 §4).
+    /// A later opening may use the response only if the response is fresh (RFC 9111 §4).
     var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
 
     /// Counts one more opening.

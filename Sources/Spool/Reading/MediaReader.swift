@@ -264,7 +264,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         guard attempts.recordMove() else {
             phase.finish(reader)
             throw CacheError(
-                .resourceChanged, "\(reader.resource.redactedURL): the length differs in each response", key: media.key)
+                .resourceChanged, "\(reader.resource.redactedURL): each response has a different length",
+                key: media.key)
         }
         phase.reopen(reader)
         return true

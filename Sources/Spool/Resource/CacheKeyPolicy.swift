@@ -24,10 +24,10 @@ public struct CacheKeyPolicy: Sendable {
     /// The whole URL without its fragment, with scheme and host in lower case (RFC 3986 §6.2.2.1).
     public static let url = CacheKeyPolicy(.parts(ignoredItems: [], ignoresQuery: false, ignoresHost: false))
 
-    /// A policy like ``url`` without the query, for URLs whose whole query varies between playbacks.
+    /// A policy like ``url`` that ignores the query, for URLs whose whole query varies between playbacks.
     public static let ignoringQuery = CacheKeyPolicy(.parts(ignoredItems: [], ignoresQuery: true, ignoresHost: false))
 
-    /// Returns a policy like ``url`` without the named query items.
+    /// Returns a policy like ``url`` that ignores the named query items.
     ///
     /// - Parameter names: The names of the ignored query items, such as `["token", "Expires", "Signature"]`. Case does
     ///   not matter.

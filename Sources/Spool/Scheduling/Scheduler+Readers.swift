@@ -49,8 +49,8 @@ extension Scheduler {
             var use = decision.use
             if let version = state.lease?.generation, !state.machine.isProvided(from: start, to: end) {
                 guard let part = decision.part, part.version === version else { return (.isPart(version), []) }
-                // The missing bytes could not be combined with the stored bytes, so the reader would end at the first
-                // missing byte.
+                // If the missing bytes can't be combined with the stored bytes, a reader of the stored bytes would end
+                // at the first missing byte.
                 if !part.canBeCompleted { use = .ask }
             }
             let isStale = use == .stale || use == .staleMeanwhile

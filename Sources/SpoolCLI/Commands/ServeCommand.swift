@@ -27,7 +27,7 @@ struct ServeCommand: AsyncParsableCommand {
     var maxAge: DurationArgument?
     @Option(
         help: ArgumentHelp(
-            "Free space to leave on the volume, such as 5GB, regardless of the capacity.", valueName: "size")
+            "Leave this much free space on the volume, such as 5GB, regardless of the capacity.", valueName: "size")
     )
     var keepFree: ByteCount?
     @Option(

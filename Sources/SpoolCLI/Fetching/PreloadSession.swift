@@ -36,7 +36,7 @@ struct PreloadSession {
         let tally = Mutex(Tally())
         let line = LiveLine { columns in
             let tally = tally.withLock { $0 }
-            // The first preloads in the queue are running.
+            // At most 256 preloads run at the same time, so later ones have usually not stored anything yet.
             let running = preloads[tally.ended...].prefix(256)
             let bytes = running.reduce(tally.storedBytes) { $0 + $1.state.storedByteCount }
             let text = "\(tally.ended) of \(preloads.count.counted("file"))  \(ByteCount(bytes: bytes).text)"

@@ -57,7 +57,7 @@ struct AdminResponder: Sendable {
         do {
             return try JSONDecoder().decode(CommandCall.self, from: data)
         } catch {
-            throw RequestFailure(400, "the command is not valid JSON")
+            throw RequestFailure(400, "the command must be a JSON object with “arguments”, an array of strings")
         }
     }
 

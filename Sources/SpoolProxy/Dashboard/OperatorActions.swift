@@ -181,7 +181,7 @@ struct OperatorActions: Sendable {
         } catch let failure as RequestFailure {
             throw failure
         } catch {
-            throw RequestFailure(400, "the request is not valid JSON for an action")
+            throw RequestFailure(400, "the request must be a JSON object that describes an action")
         }
     }
 

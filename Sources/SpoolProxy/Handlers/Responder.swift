@@ -134,8 +134,8 @@ struct Responder: Sendable {
 
     /// Returns a field value in which a `Basic` challenge has a realm that starts with the name of an origin.
     ///
-    /// Clients parse malformed challenges in different ways. A value with such a challenge is therefore created again,
-    /// without other challenges.
+    /// Clients parse malformed challenges in different ways. A value with a `Basic` challenge and anything else is
+    /// therefore replaced with a single `Basic` challenge, whose realm is the name of the origin.
     static func challenge(_ value: String, namingOrigin origin: String) -> String {
         guard value.contains(/(?i)(?:^|,)\s*basic(?:\s|,|$)/) else { return value }
         let simple = /(?i)\s*basic\s+realm\s*=\s*"((?:[^"\\]|\\.)*)"\s*(?:,\s*charset\s*=\s*"?utf-8"?\s*)?/

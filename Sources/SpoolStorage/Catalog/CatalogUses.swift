@@ -164,8 +164,9 @@ struct CatalogUses {
         }
     }
 
-    /// Replaces dates of use that are later than `date`, because a wrong clock recorded them, with dates just before
-    /// `date`. Each call replaces a few hundred dates, or all dates of an encrypted cache. Their order stays the same.
+    /// Replaces dates of use that are more than a minute after `date` with dates just before it. They were recorded
+    /// while the clock was wrong. Each call replaces up to 1024 dates, or all dates of an encrypted cache, and preserves
+    /// their order.
     ///
     /// - Returns: The number of dates that were replaced. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {

@@ -143,7 +143,8 @@ public struct CacheCapacity: Sendable, Hashable {
             throw CacheError(.invalidArgument, "invalid capacity of \(count.counted("byte")): must not be negative")
         case .fraction(let fraction) where !(0...1).contains(fraction):
             throw CacheError(
-                .invalidArgument, "invalid capacity of \(fraction) of a volume: must be between 0 and 1")
+                .invalidArgument,
+                "invalid capacity: the fraction of the volume is \(fraction), but must be between 0 and 1")
         default: break
         }
     }

@@ -24,8 +24,8 @@ package enum LockClass: Int, Sendable, CaseIterable {
     }
 }
 
-/// A mutex with a class. In debug builds, taking it checks the classes of the locks that the thread holds. In release
-/// builds, it is equivalent to a `Mutex`.
+/// A mutex that belongs to a ``LockClass``. In debug builds, taking it checks the classes of the locks that the thread
+/// holds. In release builds, it is equivalent to a `Mutex`.
 package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<Value>
     #if DEBUG

@@ -15,8 +15,8 @@ struct Verifier: Sendable {
         self.isRepairing = isRepairing
     }
 
-    /// Checks the stored blocks of one resource, or of all resources if `only` is `nil`. If all resources are checked
-    /// and repaired, also repairs the sums in the catalog.
+    /// Checks the stored blocks of one resource, or of all resources if `only` is `nil`. A repair of all resources also
+    /// removes unreachable rows, and corrects the byte totals in the catalog.
     func run(_ only: CacheKey?, _ progress: @escaping @Sendable (Int, Int) -> Void) async throws -> VerificationReport {
         if isRepairing { try store.checkWritable() }
         try store.checkOpen()
@@ -217,7 +217,9 @@ struct LedgerCheck: Sendable {
         sum += store.remover.unremovedByteCount
         let total = try store.catalog.settings.storedBytes()
         let recorded = records.reduce(0) { $0 + ($1.generation?.countedBytes ?? 0) }
-        try expect(total == recorded, "the catalog's sum is \(total), but its records contain \(recorded)")
+        try expect(
+            total == recorded,
+            "the catalog's sum of stored bytes is \(total), but its records add up to \(recorded)")
         try expect(store.ledger.reserved == 0, "\(store.ledger.reserved) bytes are still reserved")
         try expect(
             store.ledger.used == sum,

@@ -128,7 +128,7 @@ struct VersionOpener: Sendable {
                 if let store { try await store.writer.inTurn { try store.catalog.settings.recordCleanedUp(stored.id) } }
             } catch {
                 // The comparison is retried when the version is next opened.
-                let text = "\(generation.url) could not be compared with its record: \(error)"
+                let text = "the file of \(generation.url) could not be compared with its record: \(error)"
                 if let error = error as? CacheError {
                     store?.reporter.warnOnce("tidying", error, text)
                 } else {

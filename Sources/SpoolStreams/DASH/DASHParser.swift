@@ -130,7 +130,10 @@ struct DASHParser {
             case .start(let tag):
                 if open.isEmpty {
                     guard root == nil, roots.contains(String(decoding: tag.name.localName, as: UTF8.self)) else {
-                        throw ManifestError(.malformed, "the XML document does not have a single root element MPD")
+                        throw ManifestError(
+                            .malformed,
+                            "the XML document must have exactly one root element, named "
+                                + roots.sorted().joined(separator: " or "))
                     }
                     root = tag
                     prefix = Array(tag.name[..<tag.name.localName.startIndex])

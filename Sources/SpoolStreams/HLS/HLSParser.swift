@@ -8,8 +8,9 @@ extension HLSPlaylist {
     ///   - url: The URL of the playlist, for variables that refer to query parameters.
     ///   - imported: The ``variables`` of the master playlist.
     ///   - maximumSegments: The maximum total number of segments, variants, renditions and keys.
-    /// - Throws: ``ManifestError`` with code `tooLarge` or `malformed`. A playlist is malformed if its first line is
-    ///   not `#EXTM3U`, or if it contains tags of both kinds of playlists or an incomplete segment.
+    /// - Throws: ``ManifestError`` with code `tooLarge` or `malformed`. For example, a playlist is malformed if its
+    ///   first line is not `#EXTM3U`, or if it contains no HLS tags. It is also malformed if it contains an invalid
+    ///   byte range, or tags of both a master and a media playlist.
     package init(
         parsing bytes: [UInt8], at url: OriginURL? = nil, importing imported: [String: String] = [:],
         maximumSegments: Int = maximumSegments

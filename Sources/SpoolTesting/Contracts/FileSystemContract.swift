@@ -46,9 +46,9 @@ package enum FileSystemContract {
                 let path = folder + "/file"
                 let file = try files.openFile(path, .create)
                 try StoredFileContract.write("kept", to: file, at: 0)
-                try expect(try files.remove(path), "the store did not find the file to remove")
+                try expect(try files.remove(path), "the file system did not find the file to remove")
                 try expect(try StoredFileContract.text(of: file) == "kept", "the open file lost its bytes")
-                try expect(try !files.remove(path), "the store reported that it removed a missing file")
+                try expect(try !files.remove(path), "the file system reported that it removed a missing file")
                 try expectFailure(.ENOENT, naming: path) { _ = try files.openFile(path, .read) }
             },
             Case(description: "renaming replaces the file with the new name") { files, folder in

@@ -136,7 +136,8 @@ extension OriginBehavior {
         }
     }
 
-    /// Applies the part of the behavior that changes the decided response: its headers or its end.
+    /// Applies the part of the behavior that changes the response after it has been decided: its headers, body range,
+    /// framing, pace or end.
     func revise(_ response: inout OriginResponse) {
         switch self {
         case .ignoresRanges(let acceptRanges):

@@ -51,7 +51,7 @@ import Testing
     }
 
     @Test(
-        "An MP3 is received and stored even if its content type is missing or that of a web page",
+        "An MP3 is received and stored even if its content type is missing or wrong",
         arguments: [
             "text/html; charset=UTF-8", "text/plain", "binary/octet-stream", "application/x-download", "", nil,
             "application/force-download", "video/mp4",

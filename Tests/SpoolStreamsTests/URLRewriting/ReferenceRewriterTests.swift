@@ -81,8 +81,8 @@ import Testing
             let rewriter = ReferenceRewriter(finalURL: final, requestedURL: requested, proxied: StubProxy.path)
             let reference = RandomReference.draw(using: &generator)
             let written = rewriter.rewritten(reference) ?? reference
-            // Skips references to the manifest itself, whose URL does not change. Also skips references that the proxy
-            // can't request, because they get the origin's scheme.
+            // References to the manifest itself are skipped, because its URL does not change. References that start
+            // with `//` and that the proxy can't request are also skipped, because the rewriter adds the origin's scheme.
             if reference.isEmpty || reference.hasPrefix("#") { continue }
             if StubProxy.direct(reference, in: final) == nil, reference.hasPrefix("//") { continue }
             #expect(

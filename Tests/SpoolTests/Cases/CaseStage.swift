@@ -65,7 +65,7 @@ final class CaseStage: Sendable {
         #if os(Linux)
         let table = "/proc/self/fd"
         return try FileManager.default.contentsOfDirectory(atPath: table).compactMap { name in
-            // A descriptor that has been closed since the listing has no target.
+            // A descriptor that was closed after the listing has no target.
             let target = try? FileManager.default.destinationOfSymbolicLink(atPath: table + "/" + name)
             return target.flatMap { $0.hasPrefix(scratch.path) ? $0 : nil }
         }

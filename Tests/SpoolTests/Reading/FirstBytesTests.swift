@@ -105,7 +105,7 @@ struct FirstBytesTests {
         }
     }
 
-    @Test("A request for a length that the origin does not send is not counted as bytes served from the cache")
+    @Test("If the length is requested but the origin does not send it, no bytes count as served from the cache")
     func notServed() async throws {
         let stage = try MemoryStage(["/a": .pattern(100_000, .noLength(.chunked))])
         try await stage.session { cache in

@@ -16,7 +16,7 @@ struct SchedulerPaceTests {
         #expect(play.taken > 9_500_000)
         #expect(play.requested - play.taken <= mib)
         #expect(play.stored - play.taken <= mib)
-        // The same limit would apply if the player disconnected at any other time.
+        // At any other time, at most 128 KiB more were requested beyond the player's position.
         #expect(play.worst <= mib + 128 * kib)
     }
 
