@@ -80,7 +80,7 @@ extension MediaCache {
 
     /// Changes the capacity, and evicts media that no longer fits, as far as pins and readers allow.
     ///
-    /// - Throws: `CacheError`: `.invalidArgument` for an invalid capacity, `.storage`.
+    /// - Throws: `CacheError`: `.invalidArgument` for an invalid capacity, `.storage`, `.closed`.
     public func setCapacity(_ capacity: CacheCapacity) async throws { try await store.setCapacity(capacity) }
 
     /// Changes the capacity like ``setCapacity(_:)``, and saves the new capacity in the directory.

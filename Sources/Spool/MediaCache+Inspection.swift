@@ -29,8 +29,8 @@ extension MediaCache {
         }
     }
 
-    /// Returns whether the record contains the whole URL. If so, the URL's key is the key of the resource, or of a
-    /// resource of which it is a variant.
+    /// Returns whether the record contains the whole URL. If so, the URL's key is the resource's key, or the key of a
+    /// resource of which this resource is a variant.
     private func isURLComplete(_ record: StoredResourceRecord, _ stored: StoredFreshness?) -> Bool {
         guard let url = URL(string: record.url) else { return false }
         let key = key(for: url)

@@ -15,8 +15,8 @@ import Synchronization
 /// instruments and logger of the first configuration apply. If a value differs, the second cache plays stored media and
 /// stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
 ///
-/// Opening media (``media(for:)-(MediaSource)``) costs nothing, and reading complete media does not send requests. The
-/// methods of a cache may be called from any task.
+/// Opening media (``media(for:)-(MediaSource)``) costs nothing. With the default freshness policy, reading complete
+/// media does not send requests. The methods of a cache may be called from any task.
 public final class MediaCache: Sendable {
     /// The configuration of a cache.
     public typealias Configuration = MediaCacheConfiguration
@@ -34,7 +34,7 @@ public final class MediaCache: Sendable {
     /// The store, which is opened if necessary.
     var store: Store { get async throws { try await context.opening.directory() } }
 
-    /// The reason why the directory is read-only or unusable; `nil` if it is writable.
+    /// The reason why the directory is read-only or unusable; `nil` if it is writable or not open yet.
     package var readOnlyReason: CacheError? { context.opening.openedStore?.readOnlyReason }
 
     /// Sends a request that bypasses the cache.
@@ -71,7 +71,7 @@ public final class MediaCache: Sendable {
         try await context.executor.runAsync(in: .maintenance, body)
     }
 
-    /// The used bytes and the capacity; `nil` before the directory is open.
+    /// The number of used bytes and the capacity; `nil` before the directory is open.
     package var space: (used: Int64, capacity: Int64?)? {
         context.opening.openedStore.map { ($0.usedBytes, $0.capacity) }
     }

@@ -23,7 +23,7 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
         self.validator = validator
     }
 
-    /// Creates a chunk from the text of ``identifier``. Returns `nil` if the text has another format.
+    /// Creates a chunk from the text of ``identifier``. Returns `nil` if the text has another format or invalid values.
     init?(identifier: String) {
         // Transfers that were started by another build may have identifiers in another format.
         guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Another format.
@@ -56,12 +56,14 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
             identifier: identifier, url: request.url, headerFields: fields, conditions: conditions)
     }
 
-    /// Returns the ranges to fetch: the blocks with missing bytes, in parts of at most `size` bytes.
+    /// Returns the ranges to fetch, in parts of at most `size` bytes: the blocks with missing bytes, except those that
+    /// are being fetched.
     ///
     /// - Parameters:
     ///   - stored: The stored ranges.
     ///   - running: The ranges that are being fetched.
-    ///   - size: The maximum size of a part, in bytes, rounded down to a multiple of the block size.
+    ///   - size: The maximum size of a part, in bytes, rounded down to a multiple of the block size, but at least one
+    ///     block.
     static func ranges(length: Int64, stored: ByteRangeSet, running: ByteRangeSet, size: Int64) -> [Range<Int64>] {
         var missing = ByteRangeSet()
         for range in stored.missingRanges(in: 0..<length) {

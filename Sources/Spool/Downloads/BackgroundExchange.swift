@@ -7,7 +7,8 @@ import SpoolStorage
 /// One exchange between the downloads of a cache and a background session. It stores received files, and starts
 /// transfers for missing ranges.
 ///
-/// The exchange itself does not fetch bytes, except the first block of media whose download has not started.
+/// The exchange itself fetches only the first block of media of which nothing is stored. It also requests one byte
+/// before it starts transfers.
 struct BackgroundExchange: Sendable {
     private let downloads: Downloads
     private let session: any BackgroundTransferSession
@@ -112,7 +113,7 @@ struct BackgroundExchange: Sendable {
         return lease
     }
 
-    /// Requests the first block of a resource, unless part of the resource is stored.
+    /// Requests the first block of a resource, if its source is known and no current version is stored.
     private func start(_ member: Member) async throws {
         guard let source = member.source else { return }
         if let lease = try await version(of: member) { return lease.end() }
@@ -215,7 +216,8 @@ struct BackgroundExchange: Sendable {
 
     // MARK: - Received files
 
-    /// Stores the received files, and removes them from the session.
+    /// Stores the received files, and removes all transfers from the session except those that are running and still
+    /// needed.
     ///
     /// - Returns: The chunks that are being fetched.
     private func adopt(

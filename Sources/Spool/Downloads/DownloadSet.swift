@@ -12,8 +12,9 @@ public struct DownloadSet: Sendable, Identifiable {
         public var redactedURL: String
         /// The URL from which the download resumes after a restart.
         ///
-        /// The value is `nil` if the URL is secret or comes from a resolver, or if a body of unknown length exceeded
-        /// the limit. In these cases, pass a source to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)`` again.
+        /// The value is `nil` if the source has header fields or a resolver, or if its URL has a query that was not
+        /// recorded. It is also `nil` if a body of unknown length exceeded the available space. In these cases, pass a
+        /// source to ``Downloads/add(_:to:remembersQuery:)-(MediaSource,_,_)`` again.
         public var url: URL?
         /// The number of stored bytes.
         public var storedByteCount: Int64

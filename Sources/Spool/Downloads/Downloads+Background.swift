@@ -14,9 +14,11 @@ extension Downloads {
     /// Media is not handed over in these cases, and waits for ``takeBack(from:)``:
     ///
     /// - The origin did not send a strong validator or a length, or does not support byte ranges.
+    /// - The response has a `Content-Encoding`, or depends on request header fields (`Vary`).
     /// - The source of the media is not recorded, and was not added in this process; see ``DownloadSet/Item/url``.
     /// - There is not enough space for the media in addition to pinned media.
-    /// - The first block could not be fetched.
+    /// - The first block could not be fetched, or the origin rejected a request for one byte, which is sent before the
+    ///   transfers.
     ///
     /// If no transfer is running at the end, the cache's own downloads continue. If ``isPaused`` is true, nothing is
     /// handed over. Call the method again when the system has launched the app for finished transfers. The method then
@@ -24,8 +26,8 @@ extension Downloads {
     ///
     /// - Parameters:
     ///   - session: The session.
-    ///   - chunkSize: The maximum size of a transfer, in bytes, rounded down to a multiple of 64 KiB. If a transfer is
-    ///     cancelled, its bytes are fetched again. The default is 8 MiB.
+    ///   - chunkSize: The maximum size of a transfer, in bytes, rounded down to a multiple of 64 KiB, but at least 64
+    ///     KiB. If a transfer is cancelled, its bytes are fetched again. The default is 8 MiB.
     ///   - maximumTransfers: The maximum number of concurrent transfers in the session. The default is 64.
     /// - Returns: The number of stored bytes, the number of started transfers, and the reasons why the other transfers
     ///   were not started.

@@ -94,7 +94,7 @@ public struct Downloads: Sendable {
         }
     }
 
-    /// Returns the recorded source of an item.
+    /// Returns the recorded source of an item; `nil` if its URL was not recorded.
     func source(of item: DownloadSet.Item) -> MediaSource? {
         item.url.map { url in
             let isByPolicy = cache.key(for: url) == item.key

@@ -162,7 +162,7 @@ struct CurrentVersion {
 
     /// Records the length of the resource, as stated by a response or as found at the end of its body.
     ///
-    /// - Returns: The version with this length, or `nil` if there is none.
+    /// - Returns: The current version, or `nil` if there is none or the length exceeds the maximum offset.
     /// - Throws: `CacheError` with code `.resourceChanged` if bytes are stored beyond the length, because they belong
     ///   to another version.
     @discardableResult

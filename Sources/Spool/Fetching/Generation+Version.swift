@@ -24,7 +24,8 @@ extension Generation {
     /// The freshness and related values from the last response; `nil` if they are unknown.
     var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
 
-    /// Applies the values of a response. Values that are `nil` stay unchanged.
+    /// Applies the values of a response. A version or freshness that is `nil` stays unchanged. So do the length and the
+    /// content type, if the version does not contain them.
     func update(_ version: ResourceVersion?, _ freshness: StoredFreshness?) {
         // The scheduler has already rejected a length that contradicts the received bytes.
         _ = update { description in

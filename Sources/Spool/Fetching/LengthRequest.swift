@@ -12,7 +12,7 @@ struct LengthRequest {
     ///
     /// - Returns: The length, which is also recorded in the resource. The result is `nil` if the response does not
     ///   contain the length, or does not belong to the current version.
-    /// - Throws: `CacheError` if the origin does not respond.
+    /// - Throws: `CacheError` if the request fails without a response.
     func length(
         _ credentials: SourceCredentials, last count: Int64, _ priority: Priority
     ) async throws -> Int64? {

@@ -18,7 +18,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// Stored media plays, even while another process uses the directory. Nothing else is stored, nothing in the
     /// directory changes, and the directory is never locked.
     public var isReadOnly = false
-    /// The key with which files and the catalog are encrypted. The default, `nil`, is no encryption.
+    /// The key with which files and the catalog are encrypted. The default, `nil`, means no encryption.
     ///
     /// A new cache is created with this key. If the cache in the directory uses another key, or none, that cache is not
     /// opened, and media plays without being stored. ``MediaCache/rekey(_:from:to:byteStore:)`` changes the key.
@@ -86,8 +86,8 @@ public struct MediaCacheConfiguration: Sendable {
     /// Creates the default configuration.
     public init() {}
 
-    /// The free space to leave on the volume, in bytes, including the platform's default; `nil` for the store's
-    /// default.
+    /// The free space to leave on the volume, in bytes. If it is not configured, the value is 0, or `nil` on Apple
+    /// platforms, where the store determines it.
     var freeSpaceToLeave: Int64? {
         #if canImport(Darwin)
         minimumFreeSpace
@@ -96,7 +96,7 @@ public struct MediaCacheConfiguration: Sendable {
         #endif
     }
 
-    /// Checks all values of the configuration.
+    /// Checks the numbers of the configuration, except the capacity, which the store checks.
     ///
     /// - Throws: `CacheError` with code `.invalidArgument`, whose message names the invalid value.
     func validate() throws {

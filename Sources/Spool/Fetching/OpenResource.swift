@@ -13,8 +13,8 @@ import Synchronization
 /// one part of the work.
 final class OpenResource: Sendable {
     private struct State {
-        /// The elapsed time until which new readers use this resource even though nothing new is cached. The stored
-        /// version could not be opened, but must not be replaced. The value is `nil` if that version could be opened.
+        /// The elapsed time until which new readers use this resource even though nothing new is cached. The value is
+        /// `nil`, unless the stored version could not be opened, and therefore must not be replaced.
         var uncachedUntil: Duration?
         /// The edition of the store from which the resource was opened; see ``StoreOpening/edition``. The value is
         /// `nil` before the resource has been opened.
@@ -175,9 +175,9 @@ final class OpenResource: Sendable {
     static let uncachedTime = Duration.seconds(10)
 
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
-    /// The same applies if the resource was opened while the directory could not be written to.
+    /// The same applies if the directory has been opened again since the resource was opened.
     ///
-    /// The value does not change for the readers of this resource, because their version is in memory.
+    /// Once the value is `true`, it does not change.
     var isUncached: Bool { separate != nil || isOutdated || state.withLock { $0.uncachedUntil != nil } }
 
     /// Whether new readers have to open another resource of the same identity; see ``uncachedTime`` and
@@ -261,8 +261,8 @@ final class OpenResource: Sendable {
 
     // MARK: - Responses and bytes
 
-    /// Returns the content information that the first response contains. Returns `nil` if `pull`, which requests the
-    /// response, has ended without a response.
+    /// Returns the content information that the first response contains. Returns `nil` if the information is still
+    /// unknown when `pull`, which requests the response, has returned.
     func described(by pull: @escaping @Sendable () async -> Void) async -> ContentInformation? {
         await headerWaiters.wait(on: context.executor.executor(for: .playback), for: pull) { self.contentInformation }
     }

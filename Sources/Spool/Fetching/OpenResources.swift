@@ -38,7 +38,7 @@ final class OpenResources: Sendable {
             return identity
         }
 
-        /// The same identity for the first attempt.
+        /// The same identity, with 0 as its ``attempt``.
         fileprivate var first: Self {
             var identity = self
             identity.attempt = 0
@@ -100,7 +100,8 @@ final class OpenResources: Sendable {
     }
 
     /// Returns the resource with the given identity. If it is not open, returns the oldest open resource with the same
-    /// key whose identity is not in `passed`.
+    /// key whose identity is not in `passed`. If there is none, or `passed` is `nil`, creates the resource. Returns
+    /// `nil` after all resources have been closed.
     func acquire(
         _ identity: Identity, orAnyBut passed: Set<Identity>?, make: () -> OpenResource
     ) -> (identity: Identity, resource: OpenResource)? {

@@ -3,8 +3,8 @@ import HTTPTypes
 import SpoolScheduling
 import SpoolStorage
 
-/// The sender of one source's requests to its origin: requests by transfers, requests for lengths, and requests before
-/// imports. It also sends clients' requests that bypass the cache.
+/// The sender of one source's requests to its origin, such as requests by transfers, requests for lengths, and requests
+/// before imports. It also sends clients' requests that bypass the cache.
 ///
 /// This type resolves the source's credentials, takes one of the origin's connections, records a loss of the network,
 /// and describes errors. It does not decide what to request, and does not evaluate responses.

@@ -35,8 +35,9 @@ package struct OriginResponse: CacheErrorDetail {
         long?.take(for: source)
     }
 
-    /// Whether a service such as S3 reports that a signature or token has expired. Most services send 403. Amazon sends
-    /// 400 for tokens (“Error Responses” in its API reference), and other services send 400 for signatures.
+    /// Whether this is a 400 response in which a service such as S3 reports that a signature or token has expired. Most
+    /// services send 403. Amazon sends 400 for tokens (“Error Responses” in its API reference), and other services send
+    /// 400 for signatures.
     var reportsExpiration: Bool {
         guard status == 400 else { return false }
         let text = String(decoding: body, as: UTF8.self)

@@ -9,7 +9,7 @@ package enum PurgeSelection: Sendable, Hashable {
     /// All resources to which their origin assigned this tag, in `Surrogate-Key` or `Cache-Tag`.
     case tag(String)
 
-    /// Creates the selection of the resources below a URL.
+    /// Creates the selection of the resources whose URLs start with this text.
     ///
     /// - Returns: `nil` if the text is not a URL with a host, or contains a query, a fragment, a user name or a
     ///   password.
@@ -27,7 +27,8 @@ package enum PurgeSelection: Sendable, Hashable {
 
     /// Creates the selection of the resources with a tag.
     ///
-    /// - Returns: `nil` if the text can't be a tag, because it is empty or contains a separator.
+    /// - Returns: `nil` if the text can't be a tag, because it is empty, longer than 1024 bytes, or contains a
+    ///   separator.
     package init?(tag text: String) {
         guard !text.isEmpty, text.utf8.count <= 1024,
             !text.contains(where: { $0.isWhitespace || $0 == "," || $0.isNewline })
@@ -35,13 +36,13 @@ package enum PurgeSelection: Sendable, Hashable {
         self = .tag(text)
     }
 
-    /// Returns whether a URL, without its query, is below the prefix. Returns `false` for a tag.
+    /// Returns whether a URL, without its query, starts with the prefix. Returns `false` for a tag.
     package func includes(url: String) -> Bool {
         guard case .prefix(let prefix) = self else { return false }
         return Self.normalized(url).hasPrefix(prefix)
     }
 
-    /// Returns whether a stored resource is below the prefix, or has the tag.
+    /// Returns whether the URL of a stored resource starts with the prefix, or whether the resource has the tag.
     func includes(_ record: StoredResourceRecord) -> Bool {
         switch self {
         case .prefix: return includes(url: record.url)

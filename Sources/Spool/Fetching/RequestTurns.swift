@@ -52,8 +52,8 @@ final class RequestTurns: Sendable {
         return number.map { Turn($0, of: self, joinsTransfer: joinsTransfer()) }
     }
 
-    /// Returns a stream that finishes when the current turn ends, or `nil` if no request has the turn. Its only element
-    /// is `true` if the origin has responded or the limit has passed, and `false` if the turn ended without a response.
+    /// Returns a stream that finishes when the current turn ends or the limit has passed, or `nil` if no request has
+    /// the turn. The only element of the stream is `false` if the turn ended without a response, and otherwise `true`.
     ///
     /// - Parameter limit: The maximum time to wait, or `nil` for no limit. After one request has reached its limit,
     ///   later requests with a limit do not wait for the same turn.

@@ -29,7 +29,7 @@ final class ResourceUse: Sendable {
 
     func setStorageKey(_ key: CacheKey) { state.withLock { $0.storageKey = key } }
 
-    /// The presentation that the resource is a part of, according to its last source.
+    /// The presentation that the resource is a part of, according to the last source that has one.
     var presentation: CacheKey? { state.withLock { $0.presentation } }
 
     /// Records the properties that the source of a player assigns to the resource.

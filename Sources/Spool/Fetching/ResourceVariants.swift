@@ -49,7 +49,7 @@ struct ResourceVariants {
         context.configuration.freshness == .http && credentials.source.isResolved && !resource.isLoaded
     }
 
-    /// Returns a lease on the stored variant, or `nil` if no variant is stored.
+    /// Returns a lease on the stored variant, or `nil` if no usable variant is stored.
     func lease(for credentials: SourceCredentials) async throws -> Lease? {
         if let separate = resource.separate {
             guard let version = separate.beside else { return nil }

@@ -20,8 +20,8 @@ final class VersionFreshness: Sendable {
         var isRevalidating = false
     }
 
-    /// The time for which readers do not request a response again after it was received or confirmed. Readers that
-    /// start within this time belong to one use.
+    /// The time, under ``FreshnessPolicy/http``, for which readers do not request a response again after it was
+    /// received or confirmed. Readers that start within this time belong to one use.
     private static let useTime = Duration.seconds(10)
 
     private let policy: FreshnessPolicy

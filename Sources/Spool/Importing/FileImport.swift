@@ -23,8 +23,8 @@ extension MediaCache {
     ///   - replaceExisting: Whether different stored bytes are removed first.
     /// - Returns: The verification of the file.
     /// - Throws: `CacheError`, or `CancellationError`.
-    ///   - `.invalidArgument` if the origin has another file, or if different bytes are stored and `replaceExisting` is
-    ///     `false`
+    ///   - `.invalidArgument` if the origin has another file or does not send a length, or if different bytes are
+    ///     stored and `replaceExisting` is `false`
     ///   - `.capacityExceeded` if there is too little space
     ///   - `.originUnavailable` if the origin can't be reached, and `.originErrorStatus` if it responds with an error
     ///   - `.incomplete` if some bytes could not be stored

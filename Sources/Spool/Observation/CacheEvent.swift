@@ -25,7 +25,7 @@ public struct CacheEvent: Sendable {
         case damagedBlocksDiscarded(Range<Int64>)
         /// Bytes are not stored, for this reason. Playback continues.
         case notCached(cause: CacheError)
-        /// This number of bytes was evicted to stay within the capacity.
+        /// This number of bytes was evicted, for example to stay within the capacity.
         case evicted(bytes: Int64)
         /// Every byte of the resource is stored.
         case completed

@@ -3,7 +3,8 @@ import Logging
 import SpoolStorage
 import Synchronization
 
-/// An object that passes each event to every listener and to the log. Without listeners, it has almost no overhead.
+/// An object that passes each event to the listeners, the instruments and the log. Without listeners, it has almost no
+/// overhead.
 final class EventHub: Sendable {
     private struct State {
         var listeners: [Int: Listener] = [:]
@@ -127,7 +128,7 @@ final class EventHub: Sendable {
 /// The events that one listener has not read yet, in order.
 ///
 /// The limit applies to each kind separately. A slow listener loses the oldest events of a frequent kind, but no events
-/// of other kinds. Consecutive received ranges are joined until they are read.
+/// of other kinds. Events about consecutive stored ranges are joined until they are read.
 final class EventQueue: Sendable {
     /// The maximum number of waiting events of one kind.
     static let limit = 1024

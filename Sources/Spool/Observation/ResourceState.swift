@@ -3,7 +3,7 @@ public import SpoolStorage
 
 /// The stored part of a resource, for a download bar or a list of episodes.
 public struct ResourceState: Sendable, Equatable {
-    /// The ranges that can be read without a request to the origin.
+    /// The stored ranges. They can be read without a request to the origin, unless the version has to be validated.
     public var storedRanges: ByteRangeSet
     /// The length of the resource in bytes; `nil` before a response states it.
     public var length: Int64?
@@ -46,7 +46,7 @@ public struct TransferStatistics: Sendable, Hashable {
     public var bytesServed: Int64 = 0
     /// The number of requests to origins, including retries and revalidations.
     public var originRequests: Int = 0
-    /// The number of stored bytes.
+    /// The number of received bytes that were stored.
     public var bytesStored: Int64 = 0
 
     /// Creates statistics in which all counts are zero.

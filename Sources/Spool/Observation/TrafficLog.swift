@@ -85,7 +85,7 @@ package final class TrafficLog: Sendable {
         }
     }
 
-    /// Returns whether the byte at an offset has been evicted since the resource was last complete.
+    /// Returns whether the byte at an offset has been evicted since the resource was last complete or changed.
     func wasEvicted(_ offset: Int64, of key: CacheKey) -> Bool {
         state.withLock { $0.evicted[key]?.contains(offset) ?? false }
     }

@@ -183,7 +183,7 @@ public struct PreloadState: Sendable {
 
         private let name: Name
 
-        /// The preload is waiting for its turn, or is paused; see ``Preloader/isPaused``.
+        /// The preload is waiting for its turn, or is paused; see ``Preloader/isPaused`` and ``Preloader/conditions``.
         public static let waiting = Phase(name: .waiting)
         /// Bytes are being fetched.
         public static let running = Phase(name: .running)

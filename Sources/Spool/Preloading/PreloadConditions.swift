@@ -21,7 +21,7 @@ public struct PreloadConditions: Sendable, Hashable {
         return conditions
     }()
 
-    /// Returns whether the conditions allow preloads.
+    /// Returns whether the conditions allow preloads in this state of the system.
     func allow(_ state: SystemState) -> Bool {
         (allowsExpensiveNetworks || !state.isExpensive) && (allowsConstrainedNetworks || !state.isConstrained)
             && (allowsLowPowerMode || !state.isInLowPowerMode)

@@ -9,8 +9,9 @@ import SpoolScheduling
 /// ```
 ///
 /// Stored bytes are not fetched again. A preload that was cancelled, or whose process has ended, continues with the
-/// missing ranges when it is added again. While a player waits for bytes of any media, preloads pause. Preloads do not
-/// pin media, so the media may be evicted again. Playlists are preloaded as files, without their segments.
+/// missing ranges when it is added again. While a player waits for bytes of any media, preloads pause, for at most ten
+/// seconds at a time. Preloads do not pin media, so the media may be evicted again. Playlists are preloaded as files,
+/// without their segments.
 ///
 /// Preloads continue without the preloader until they end or are cancelled, or the cache is closed.
 public final class Preloader: Sendable {

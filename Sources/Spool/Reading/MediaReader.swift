@@ -55,7 +55,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// - Throws: `CancellationError` if the task is cancelled. `CacheError` with one of these codes:
     ///   - `.unsatisfiableRange` if the range starts at or past the end
     ///   - `.resourceChanged` if the origin's bytes changed while they were read
-    ///   - `.originUnavailable` or `.originErrorStatus` if missing bytes can't be fetched
+    ///   - `.originUnavailable`, `.originErrorStatus` or `.malformedResponse` if missing bytes can't be fetched
     ///   - `.closed` if the cache is closed
     public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
 
@@ -258,7 +258,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Leaves the reader's position if it was computed from the length of another version. Returns `false` if the
     /// position is correct in this version.
     ///
-    /// - Throws: `CacheError` with code `.resourceChanged` if each response belongs to a different version.
+    /// - Throws: `CacheError` with code `.resourceChanged` if each response has a different length.
     private func leaves(_ reader: OpenReader, of length: Int64?, _ attempts: inout ReadAttempts) throws -> Bool {
         if reader.stands(in: length, for: opening.range) { return false }
         guard attempts.recordMove() else {

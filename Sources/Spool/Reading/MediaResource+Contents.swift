@@ -33,8 +33,8 @@ extension MediaResource {
         try await store.export(variantKey, writing: write)
     }
 
-    /// Returns the ranges that are on disk or about to be written there. If another process has the cache open, returns
-    /// all stored ranges.
+    /// Returns the ranges that are on disk or about to be written there. If the directory can't be written to, for
+    /// example because another process has it open, returns all stored ranges.
     ///
     /// - Throws: The same errors as ``storedResource()``.
     package func keptRanges() async throws -> ByteRangeSet {

@@ -115,7 +115,8 @@ extension MediaResource {
             key: key, range: range)
     }
 
-    /// Revalidates the stored version once, in the background (RFC 5861 §3).
+    /// Revalidates the stored version in the background (RFC 5861 §3), unless a revalidation is in progress or would
+    /// end readers.
     func revalidate(_ resource: OpenResource) {
         guard !resource.version.isUnprovable, resource.freshness.beginRevalidation() else { return }
         Task(executorPreference: resource.context.executor.executor(for: .background)) {

@@ -162,8 +162,8 @@ public final class MediaResource: Sendable {
     ///
     /// If the catalog does not contain the values, the first block is requested from the origin and stored.
     ///
-    /// - Throws: `CacheError` if a request to the origin is needed, and the origin does not respond or rejects the
-    ///   request.
+    /// - Throws: `CacheError` if the cache is closed, or if a request to the origin is needed and fails;
+    ///   `CancellationError`.
     public func contentInformation() async throws -> ContentInformation {
         try await contentInformation(for: .playback)
     }

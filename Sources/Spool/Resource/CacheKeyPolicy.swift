@@ -4,9 +4,9 @@ public import SpoolStorage
 
 /// The rule for which URLs refer to the same resource: the parts of a URL that its cache key includes.
 ///
-/// The default includes everything except the fragment. Exclude parts that vary between playbacks, such as signatures,
-/// expiry times, session tokens, and the host of a content delivery network. Do not exclude parts that distinguish
-/// resources.
+/// The default includes everything except the user, the password and the fragment. Exclude parts that vary between
+/// playbacks, such as signatures, expiry times, session tokens, and the host of a content delivery network. Do not
+/// exclude parts that distinguish resources.
 public struct CacheKeyPolicy: Sendable {
     private enum Rule: Sendable {
         case custom(@Sendable (URL) -> String)
@@ -21,7 +21,7 @@ public struct CacheKeyPolicy: Sendable {
     /// Creates a policy with a function that names each resource. Resources with equal names share bytes.
     public init(name: @escaping @Sendable (URL) -> String) { self.init(.custom(name)) }
 
-    /// The whole URL without its fragment, with scheme and host in lower case (RFC 3986 §6.2.2.1).
+    /// The whole URL without its user, password and fragment, with scheme and host in lower case (RFC 3986 §6.2.2.1).
     public static let url = CacheKeyPolicy(.parts(ignoredItems: [], ignoresQuery: false, ignoresHost: false))
 
     /// A policy like ``url`` that ignores the query, for URLs whose whole query varies between playbacks.

@@ -12,7 +12,7 @@ package struct OpenedResponse: Sendable {
         case revalidated
         /// The origin sent the response.
         case miss
-        /// The response is stale: no request could be sent, or a request may be sent later.
+        /// The response is stale, and is used without having been validated.
         case stale
     }
 

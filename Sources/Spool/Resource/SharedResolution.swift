@@ -5,8 +5,8 @@ import Synchronization
 /// A value that several sources need for requests, such as an account's token or a link. It is resolved once for all of
 /// them.
 ///
-/// If several transfers are rejected at the same time, the value is resolved once for all of them. Any task may use
-/// this object.
+/// If several transfers are rejected at the same time, the value is resolved again only once. Any task may use this
+/// object.
 package final class SharedResolution<Value: Sendable>: Sendable {
     private struct Resolved: Sendable {
         var value: Value
@@ -96,8 +96,8 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 /// The source of an HLS or DASH presentation, which consists of a manifest and the files that it lists.
 ///
 /// The source's fields are sent only to its own origin (RFC 9110 §4.3.1). A manifest can name any host, which must not
-/// receive the credentials. A resolver is called once for all files, and again after a rejection. Cookies that an
-/// origin sets with one file are sent with the requests for the other files, as ``CookieJar`` allows.
+/// receive the credentials. A resolver is called once for all files, and again after a rejection or the expiration.
+/// Cookies that an origin sets with one file are sent with the requests for the other files, as ``CookieJar`` allows.
 package final class PresentationSource: Sendable {
     /// The source of the manifest.
     package let source: MediaSource

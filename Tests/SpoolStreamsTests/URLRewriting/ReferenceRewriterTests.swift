@@ -82,7 +82,8 @@ import Testing
             let reference = RandomReference.draw(using: &generator)
             let written = rewriter.rewritten(reference) ?? reference
             // References to the manifest itself are skipped, because its URL does not change. References that start
-            // with `//` and that the proxy can't request are also skipped, because the rewriter adds the origin's scheme.
+            // with `//` and that the proxy can't request are also skipped, because the rewriter adds the origin's
+            // scheme.
             if reference.isEmpty || reference.hasPrefix("#") { continue }
             if StubProxy.direct(reference, in: final) == nil, reference.hasPrefix("//") { continue }
             #expect(

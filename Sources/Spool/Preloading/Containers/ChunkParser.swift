@@ -2,7 +2,8 @@ import ByteRanges
 
 /// A parser that finds the bytes a player needs in WAVE (RIFF; EBU Tech 3306 for RF64) and AIFF files.
 ///
-/// These bytes are the samples of the first seconds, and all other chunks, including those after the samples.
+/// These bytes are the samples of the first seconds, and all other chunks up to a maximum size, including those after
+/// the samples.
 struct ChunkParser {
     /// A named part of the file.
     private struct Chunk {
@@ -114,7 +115,8 @@ struct ChunkParser {
 ///
 /// Source: “Apple Core Audio Format Specification 1.0”.
 ///
-/// These bytes are the packets of the first seconds, and all other chunks, including a packet table after the packets.
+/// These bytes are the packets of the first seconds, and all other chunks up to a maximum size, including a packet
+/// table after the packets.
 struct CAFParser {
     /// A limit above the number of chunks in real files.
     private static let mostChunks = 128

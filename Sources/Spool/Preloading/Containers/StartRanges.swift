@@ -96,7 +96,7 @@ struct StartPlan: Sendable, Equatable {
     /// The duration in the container's headers, in seconds; `nil` while unknown.
     private var statedDuration: Double?
 
-    /// The maximum number of needed bytes for any file. Larger values in a file are ignored.
+    /// The maximum number of needed bytes for any file. Needed bytes beyond this number are ignored.
     static let mostBytes: Int64 = 64 << 20
     /// The number of bytes to use from the start of an unknown file. A quarter of that number is used from its end.
     static let headCount: Int64 = 256 << 10
@@ -132,13 +132,14 @@ struct StartPlan: Sendable, Equatable {
         return Double(length) / bytesPerSecond
     }
 
-    /// Sets the duration of the media, and the average rate that follows from its number of bytes.
+    /// Sets the duration of the media, and the average rate that follows from its number of bytes. Invalid values are
+    /// ignored.
     mutating func learn(_ bytes: Int64, take seconds: Double) {
         learn(bytesPerSecond: Double(bytes) / seconds)
         if seconds.isFinite, seconds > 0 { statedDuration = seconds }
     }
 
-    /// Sets the average number of bytes per second.
+    /// Sets the average number of bytes per second. Keeps the previous value if `rate` is not positive and finite.
     mutating func learn(bytesPerSecond rate: Double) {
         if rate.isFinite, rate > 0 { bytesPerSecond = rate }
     }
