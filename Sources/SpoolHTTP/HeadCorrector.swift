@@ -17,8 +17,9 @@ import NIOHTTP1
 /// - `Transfer-Encoding: identity` is removed. Repeated `chunked` codings become one.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - Repeated `Content-Length` values become one if all of them are equal (RFC 9110 §8.6).
-/// - If there are more than 250 fields, the last fields are removed, except those for framing, caching, redirects,
-///   credentials, and security policies for web pages. `no-store` is added, because a removed field may have limited the use of the response.
+/// - If there are more than 250 fields, the last fields are removed. Fields for framing, caching, redirects and
+///   credentials, and security policies for web pages, are retained. `no-store` is added, because a removed field may
+///   have limited the use of the response.
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer

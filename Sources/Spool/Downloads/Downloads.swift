@@ -118,8 +118,8 @@ public struct Downloads: Sendable {
         return AsyncStream { await course.next() }
     }
 
-    /// Releases a set. Its media may be evicted and is no longer downloaded, unless another set contains it or it is
-    /// pinned directly.
+    /// Releases a set. Media that no other set contains is no longer downloaded, and may be evicted unless it is pinned
+    /// directly.
     ///
     /// Stored bytes stay in the cache until space is needed.
     ///

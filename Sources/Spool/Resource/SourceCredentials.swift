@@ -52,8 +52,8 @@ final class SourceCredentials: Sendable {
         }
     }
 
-    /// Resolves the source again after the origin rejected request number `number`, unless the source has no resolver,
-    /// or has already been resolved again since the origin last accepted a request.
+    /// Resolves the source again after the origin rejected request number `number`. Does nothing if the source has no
+    /// resolver, or has already been resolved again since the origin last accepted a request.
     ///
     /// - Returns: Whether there is a new request to try.
     /// - Throws: The errors from ``resolved()``.

@@ -27,7 +27,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var initialAge: Int64?
     /// The status and the header fields, or `nil` if an earlier build did not record them.
     var head: StoredHead?
-    /// The time for which the stale response may be used during a revalidation, in seconds (RFC 5861 §3).
+    /// The time for which the stale response may be used during a revalidation, in seconds (RFC 5861 §3). `nil` does
+    /// not allow this.
     var staleWhileRevalidate: Int64?
     /// The time for which the stale response may be used if the origin fails, in seconds (RFC 5861 §4). `nil` allows
     /// this for as long as the response is stored.
@@ -38,8 +39,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var isSuperseded: Bool?
 
     /// Whether the use of the version is limited to less time than its response allows, as for a live playlist. `nil`
-    /// means `false`. A
-    /// response to `HEAD` does not extend that time.
+    /// means `false`. A response to `HEAD` does not extend the time.
     var isUseLimited: Bool?
 
     /// The number of times that the origin sent another version soon after the previous one. The value is `nil` if the

@@ -7,11 +7,11 @@ public import SpoolStorage
 public struct StoredResource: Sendable, Hashable {
     /// The cache key.
     public var key: CacheKey
-    /// The scheme, host and path, without query values.
+    /// The scheme, host and path of the URL.
     public var redactedURL: String
     /// The length in bytes; `nil` if no response stated it.
     public var length: Int64?
-    /// The origin's media type, such as `audio/mpeg`.
+    /// The origin's media type, such as `audio/mpeg`; `nil` if the origin sent none.
     public var contentType: String?
     /// The entity tag of this version, or its `Last-Modified` if there is no entity tag; `nil` if the origin sent
     /// neither.
@@ -20,7 +20,7 @@ public struct StoredResource: Sendable, Hashable {
     public var storedRanges: ByteRangeSet
     /// Whether the resource is protected from eviction.
     public var isPinned: Bool
-    /// The time at which a reader last opened the resource.
+    /// The time at which a reader or a preload last used the resource.
     public var lastUsed: Date
     /// The key of the playlist that contains the resource as a part of its presentation.
     package var presentation: CacheKey?

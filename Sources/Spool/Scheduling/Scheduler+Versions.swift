@@ -99,7 +99,8 @@ extension Scheduler {
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
     ///   - body: The body of that transfer.
-    /// - Returns: `false`, without a change, if `previous` is not the current version.
+    /// - Returns: `false`, without a change, if `previous` is not the current version. This does not apply to a new
+    ///   version while there is no current one.
     func replace(
         _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> Bool {
@@ -193,7 +194,7 @@ extension Scheduler {
     /// Records that the origin has no bytes at or after `offset`. If the stored bytes end there, `offset` is the
     /// length.
     ///
-    /// - Returns: The current version, if the length was not known before.
+    /// - Returns: The current version, if `offset` has been recorded as its length; otherwise `nil`.
     func recordEnd(at offset: Int64) -> Generation? {
         ask { state in
             guard state.machine.length == nil, state.machine.reaches(offset) else { return (nil, []) }

@@ -292,7 +292,8 @@ final class Scheduler: Sendable {
     }
 }
 
-/// One close operation of a resource. It is superseded if the resource is opened again, and then does not start.
+/// One close operation of a resource. It is superseded if the resource is opened again. If it has not started by then,
+/// it has no effect.
 final class ResourceClosing: Sendable {
     private let overtaken = Atomic(false)
 

@@ -22,8 +22,8 @@ struct TransferStart: Sendable {
 }
 
 extension TransferStart {
-    /// Creates the start of a transfer for a reader. If that reader has been closed, the credentials of the last
-    /// opened reader apply.
+    /// Creates the start of a transfer for a reader. If that reader has been closed, the credentials and the storage
+    /// permission of the last opened reader apply, and the priority is that of playback.
     init(_ id: TransferID, lower: Int64, upper: Int64?, for reader: ReaderID, in state: borrowing Scheduler.State) {
         let reader = state.readers[reader]
         self.init(

@@ -72,7 +72,7 @@ package final class CookieJar: Sendable {
         }
     }
 
-    /// Returns the value of `Cookie` for a request, or `nil` if no cookie applies.
+    /// Returns the value of `Cookie` for a request, or `nil` if there is none.
     ///
     /// - Parameters:
     ///   - url: The URL of the request.

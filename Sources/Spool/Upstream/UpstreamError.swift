@@ -53,7 +53,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
     public var code: Code
     /// A sentence with the scheme, host and path of the request, and the cause, without query values or credentials.
     public var message: String
-    /// The error from the transport.
+    /// The error from the transport; `nil` if there is none.
     public var underlying: (any Error)?
     /// Whether the origin sent something other than an HTTP status line.
     package var lacksStatusLine = false

@@ -49,7 +49,8 @@ struct BlockMap: Sendable {
     /// Whether all ranges must be recorded again.
     private var isRecordStale: Bool
 
-    /// Creates the state from the ranges that earlier processes recorded as received. Invalid ranges are skipped.
+    /// Creates the state from the ranges that earlier processes recorded as received. Invalid parts of these ranges are
+    /// skipped.
     ///
     /// - Parameter isRecordStale: Whether the catalog contains the blocks, but not their ranges.
     init(storedRanges: ByteRangeSet = ByteRangeSet(), isRecordStale: Bool = false, keepsSeals: Bool = false) {

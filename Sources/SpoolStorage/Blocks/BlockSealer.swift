@@ -51,9 +51,10 @@ struct BlockSealer: Sendable {
         return BlockRecord(index: index, length: Int32(bytes.count), seal: seal)
     }
 
-    /// Encrypts the stored part of a block, and calls `body` with the bytes to write to the file.
+    /// Creates the checksum of the stored part of a block, and calls `body` with the bytes to write to the file. These
+    /// bytes are encrypted if the format requires it.
     ///
-    /// - Throws: The errors of ``seal(_:index:)`` and of `body`.
+    /// - Throws: The errors from ``seal(_:index:)`` and `body`.
     func encrypt(
         _ bytes: UnsafeRawBufferPointer, index: Int64, _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws -> BlockRecord {

@@ -18,7 +18,7 @@ extension MediaFile {
     }
 
     /// Protects `range` from eviction immediately, on the calling thread, if no disk access is needed. All of the range
-    /// must be proven, the file must be open, and one byte of each 64 KiB must be in memory.
+    /// must be proven, the file must be open and unencrypted, and one byte of each 64 KiB must be in memory.
     ///
     /// - Returns: The ticket for ``endHold(_:)``; `nil` if ``hold(_:)`` and ``prove(_:)`` are needed.
     func holdIfAvailable(_ range: Range<Int64>) -> (ticket: UInt64, open: OpenFile)? {
@@ -63,8 +63,8 @@ extension MediaFile {
     /// Reads stored bytes.
     ///
     /// Blocks that an earlier process stored are checked against their checksums when they are first read. All blocks
-    /// are checked again after the file has been closed, and after a day. Other reads cost a `pread` and a few tens of
-    /// nanoseconds.
+    /// are checked again after the file has been closed, and after a day. Encrypted blocks are checked by each read.
+    /// Other reads cost a `pread` and a few tens of nanoseconds.
     ///
     /// - Parameters:
     ///   - range: The bytes to read. All of them must be stored.

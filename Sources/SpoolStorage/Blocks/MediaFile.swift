@@ -89,11 +89,11 @@ final class MediaFile: Sendable {
     /// The number of stored bytes.
     var storedByteCount: Int64 { blocks.withMap { $0.storedRanges.byteCount } }
 
-    /// The number of bytes that the file claims: stored bytes, and bytes of evicted blocks whose space is not freed
+    /// The number of bytes that the file claims: stored bytes, and evicted or refused bytes whose space is not freed
     /// yet.
     var claimedByteCount: Int64 { blocks.claimedByteCount }
 
-    /// Whether evicted blocks still use space on disk.
+    /// Whether evicted blocks or refused bytes still use space on disk.
     var holdsUnfreedBytes: Bool { blocks.holdsUnfreedBytes }
 
     /// The number of stored bytes that are only in memory, because an encrypted block is not written until it is
@@ -200,7 +200,7 @@ final class MediaFile: Sendable {
 
     /// Ends all transfers, at any offset.
     ///
-    /// - Returns: Whether there were any.
+    /// - Returns: Whether there were any transfers.
     @discardableResult
     func endAllWriting() -> Bool { writer.withLock { endAllTails(&$0) } }
 

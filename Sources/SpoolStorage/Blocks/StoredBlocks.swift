@@ -5,8 +5,8 @@ import Synchronization
 /// The file of one version, and the map of the blocks in it.
 ///
 /// It is one of the three parts of a ``MediaFile``, together with ``EncryptedBlocks`` and ``BlockReclaimer``. Only this
-/// part changes the map, reads checksums from the catalog, and returns claims of space. It does not decide which bytes
-/// are read or written.
+/// part changes the map, reads checksums from the catalog, and ends claims of space. It does not decide which bytes are
+/// read or written.
 ///
 /// Methods that use the file block the calling thread. All other methods hold a lock for a few nanoseconds.
 final class StoredBlocks: Sendable {
@@ -14,7 +14,7 @@ final class StoredBlocks: Sendable {
         var map: BlockMap
         /// Whether stored bytes count as claimed space.
         var isCounted = true
-        /// The number of bytes in evicted blocks whose space the disk has not freed. These bytes stay claimed until
+        /// The number of evicted or refused bytes whose space the disk has not freed. These bytes stay claimed until
         /// they are freed or the file is removed.
         var unfreed: Int64 = 0
         /// The blocks of an encrypted file that transfers are filling. Their bytes are only in memory.
@@ -41,8 +41,8 @@ final class StoredBlocks: Sendable {
     private let elapsed: @Sendable () -> Duration
     /// A function that reads the catalog's records of the blocks with the given indices. It blocks the calling thread.
     private let storedSeals: @Sendable (Range<Int64>) throws -> [BlockRecord]
-    /// A function that returns claims to the space accounting for bytes that are no longer stored, or that the disk has
-    /// freed. It may be called while the map's lock is held.
+    /// A function that ends the claims of bytes that are no longer stored, or whose space the disk has freed. It may be
+    /// called while the map's lock is held.
     private let releaseClaim: @Sendable (Int64) -> Void
 
     init(
@@ -60,8 +60,8 @@ final class StoredBlocks: Sendable {
 
     // MARK: - The map
 
-    /// Reads or changes the map, and returns the claims of bytes that are no longer stored. Only this method and
-    /// ``evict(_:keeping:)`` end claims.
+    /// Reads or changes the map, and ends the claims of bytes that are no longer stored. Only this method and
+    /// ``evict(_:keeping:)`` remove bytes from the map.
     func withMap<R, Failure: Error>(_ body: (inout BlockMap) throws(Failure) -> sending R) throws(Failure) -> sending R
     {
         try state.withLock { state throws(Failure) in
@@ -154,7 +154,7 @@ final class StoredBlocks: Sendable {
 
     /// Protects `range` from eviction if all of it has been checked.
     ///
-    /// - Returns: The ticket for ``BlockMap/endHold(_:)``.
+    /// - Returns: The ticket for ``BlockMap/endHold(_:)``; `nil` if some of the bytes have to be checked first.
     func holdTrusted(_ range: Range<Int64>, in open: OpenFile) -> UInt64? {
         let now = trustEnds ? elapsed() : .zero
         return state.withLock { state in
@@ -167,7 +167,7 @@ final class StoredBlocks: Sendable {
 
     // MARK: - Claims
 
-    /// The number of bytes that the file claims: stored bytes, and bytes of evicted blocks whose space is not freed
+    /// The number of bytes that the file claims: stored bytes, and evicted or refused bytes whose space is not freed
     /// yet.
     var claimedByteCount: Int64 { state.withLock { $0.map.storedRanges.byteCount + $0.unfreed } }
 

@@ -230,8 +230,9 @@ extension Catalog {
         var rowBytes: Int64 = 0
     }
 
-    /// Removes rows that can't be found by any key, because their key or their owner is damaged. The media files of
-    /// these rows then have no record, so a search for orphans is scheduled.
+    /// Removes rows that can't be found by any key, for example because their key or their owner is damaged. Corrects
+    /// pins with invalid values. The media files of removed rows then have no record, so a search for orphans is
+    /// scheduled.
     func repairRows() throws -> RemovedRows {
         try write { db in
             let before = (Self.byteCount(try db.number("storedBytes")), Self.byteCount(try db.number("rowBytes")))

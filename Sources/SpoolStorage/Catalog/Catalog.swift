@@ -6,8 +6,9 @@ import Synchronization
 /// The database of stored media: the resources, their versions and blocks, and the dates of last use.
 ///
 /// It uses SQLite in WAL mode with synchronous NORMAL. A system crash may lose the last transactions, but never
-/// reorders them, and lost media is simply fetched again. The catalog does not contain media bytes, query values,
-/// headers or credentials. Opening reads only the schema and the settings.
+/// reorders them, and lost media is simply fetched again. The catalog does not contain media bytes or credentials. It
+/// contains the query of a URL only if the app has requested this for a download. Opening reads only the schema and the
+/// settings.
 ///
 /// In an encrypted cache, ``CatalogCipher`` encrypts the values. Callers pass and receive unencrypted keys and URLs.
 ///

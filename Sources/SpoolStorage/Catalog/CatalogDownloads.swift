@@ -12,8 +12,9 @@ struct CatalogDownloads {
 
     // MARK: - Sets
 
-    /// Adds resources to sets and pins them, even if none of their bytes are stored yet. Existing members of a set
-    /// stay. If a new record contains a URL, it replaces the URL of the existing member.
+    /// Adds resources to sets and pins them, even if none of their bytes are stored yet. A resource is not pinned if a
+    /// version of unknown length is stored. Existing members of a set stay. If a new record contains a URL, it replaces
+    /// the URL of the existing member.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {

@@ -13,7 +13,8 @@ struct CatalogTransaction {
 
     /// Adds a version of a resource, and removes the records of the previous version.
     ///
-    /// The pin and the date of creation do not change. The resource counts as used at `date`.
+    /// The date of creation does not change, unless it can't be read. The pin changes only if the resource is a member
+    /// of a set and is not pinned separately. The resource counts as used at `date`.
     ///
     /// - Parameters:
     ///   - identifier: The name of the version's media file.
@@ -273,7 +274,8 @@ struct CatalogTransaction {
         return true
     }
 
-    /// Makes a resource a part of a presentation if both are recorded, and pins it if the presentation is pinned.
+    /// Makes a resource a part of a presentation if both are recorded and the presentation is not a part itself. The
+    /// resource is pinned if the presentation is pinned.
     ///
     /// Parts of the resource become parts of the presentation. For example, a master playlist includes the segments of
     /// its media playlists. A manifest from another origin may also reference the resource. Therefore, a resource that

@@ -37,7 +37,7 @@ struct CatalogUses {
         }
     }
 
-    /// Returns one resource, and also its parts if `andParts` is `true`. Resources that are pinned or not stored are
+    /// Returns one resource, and also its parts if `andParts` is `true`. Resources that are pinned or not recorded are
     /// omitted.
     func evictables(of key: String, andParts: Bool = false) throws -> [Evictable] {
         try catalog.readOnce { db in

@@ -26,8 +26,8 @@ public struct EncryptionKey: Sendable {
     /// Creates a key that is derived from something else, such as a passphrase.
     ///
     /// - Parameter derive: A closure that returns ``byteCount`` bytes for a cache's salt. A salt consists of 16 random
-    ///   bytes, and does not change as long as the cache has the same key. The closure is called once for each salt, on
-    ///   a thread that may block. Its errors are rethrown when the cache is opened.
+    ///   bytes, and does not change as long as the cache has the same key. The result for the last salt is cached. The
+    ///   closure is called on a thread that may block. Its errors are rethrown when the cache is opened.
     public init(deriving derive: @escaping @Sendable (_ salt: Data) throws -> Data) {
         derivation = Derivation(derive: derive)
     }
@@ -142,8 +142,8 @@ struct EncryptionMark {
 
     /// Returns the decrypted secret.
     ///
-    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` if `key` is not the cache's key. Also throws errors from the key
-    ///   derivation.
+    /// - Throws: ``CacheError`` with code `wrongEncryptionKey` if `key` is not the cache's key. Also throws the errors
+    ///   from the key derivation.
     func secret(_ key: EncryptionKey, path: String) throws -> CacheSecret {
         let salt = data.prefix(Self.saltByteCount)
         let envelopeKey = try Self.envelopeKey(key, salt: Data(salt))

@@ -103,9 +103,9 @@ struct QuotaIndex: Sendable {
 
 /// The maximum size of the media in a cache.
 ///
-/// The limit is never exceeded, because space is freed before bytes are stored. When it is reached, the media that is
-/// least likely to be played again is evicted (``EvictionPolicy``). If all media is in use or pinned, new media plays
-/// without being stored.
+/// Storing bytes never exceeds the limit, because space is freed first. When it is reached, the media that is least
+/// likely to be played again is evicted (``EvictionPolicy``). If all media is in use or pinned, new media plays without
+/// being stored.
 public struct CacheCapacity: Sendable, Hashable {
     enum Kind: Hashable, Sendable {
         case bytes(Int64)

@@ -1,7 +1,8 @@
 package import ByteRanges
 import Foundation
 
-/// A strategy that determines the order in which resources are evicted. A strategy is a value that uses neither I/O nor a clock.
+/// A strategy that determines the order in which resources are evicted. It is a value that uses neither I/O nor a
+/// clock.
 ///
 /// Resources are numbers from 0. The owner of the strategy reuses a number after its resource has been evicted. Every
 /// method takes amortized constant time. A strategy never returns a resource that is held.

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// An error, with a message that names the resource, the byte range and the cause.
+/// An error, with a message that names the cause and, if they are known, the resource and the byte range.
 ///
 /// The message never contains a query value, a credential or a header field.
 public struct CacheError: Error, CustomStringConvertible {
@@ -40,22 +40,23 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let malformedResponse = Code(.malformedResponse)
         /// A disk or file operation failed: no space, no permission, too many open files, or a damaged disk.
         public static let storage = Code(.storage)
-        /// Another process is using the cache directory.
+        /// Another process is using the cache directory, or another cache in this process with a different
+        /// configuration.
         public static let directoryInUse = Code(.directoryInUse)
         /// The catalog was written by a newer version of Spool.
         public static let catalogTooNew = Code(.catalogTooNew)
-        /// The catalog could not be read, and was moved aside.
+        /// The catalog is damaged. It is moved aside when the directory is next opened for writing.
         public static let catalogDamaged = Code(.catalogDamaged)
         /// No part of the resource is stored.
         public static let notStored = Code(.notStored)
         /// Only a part of the resource is stored.
         public static let incomplete = Code(.incomplete)
-        /// The URL or argument can't be used.
+        /// A URL, an argument or a value of the configuration can't be used.
         public static let invalidArgument = Code(.invalidArgument)
         /// The cache or the resource has been closed or removed.
         public static let closed = Code(.closed)
-        /// All of the capacity is in use by media that is being played or is pinned, so other media plays without being
-        /// stored.
+        /// The media does not fit in the cache. It is too large, or the capacity is in use by media that is being
+        /// played or is pinned. The media can still be played without being stored.
         public static let capacityExceeded = Code(.capacityExceeded)
         /// The cache is encrypted, and no key was given.
         public static let keyRequired = Code(.keyRequired)
@@ -65,7 +66,8 @@ public struct CacheError: Error, CustomStringConvertible {
 
     /// The kind of the error.
     public let code: Code
-    /// The text for a log, with the resource's scheme, host and path, the byte range and the cause.
+    /// The text for a log, with the cause and, if they are known, the byte range and the scheme, host and path of the
+    /// resource's URL.
     public let message: String
     /// The resource; `nil` if the error concerns the whole cache, or a resource without a key.
     public internal(set) var key: CacheKey?
@@ -74,7 +76,7 @@ public struct CacheError: Error, CustomStringConvertible {
     public internal(set) var range: Range<Int64>?
     /// The HTTP status; `nil` if the error was not caused by an origin's response.
     public let httpStatus: Int?
-    /// The underlying error from the system, SQLite or a transport.
+    /// The underlying error from the system, SQLite or a transport; `nil` if there is none.
     public let underlying: (any Error)?
     /// Details that a higher layer adds to the error, such as the rejected response. The store does not use them.
     package var detail: (any CacheErrorDetail)?
@@ -170,7 +172,7 @@ extension CacheError: LocalizedError, CustomNSError {
     /// Whether the disk or the catalog can't be used now, so that media is played without them.
     package var isStorageError: Bool { code == .storage || code == .catalogDamaged }
 
-    /// The ``message``, which names the resource, the byte range and the cause.
+    /// The ``message``, which names the cause.
     public var failureReason: String? { message }
 
     /// The action that the user can take; `nil` if the user can only contact the developer.

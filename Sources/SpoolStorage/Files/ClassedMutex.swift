@@ -53,8 +53,8 @@ package struct ClassedMutex<Value: ~Copyable>: ~Copyable, Sendable {
     }
 }
 
-/// A lock with a class that can also be tried without waiting. Waiting threads acquire the lock in the order in which
-/// they started to wait.
+/// A lock that belongs to a ``LockClass``, and that can also be tried without waiting. Waiting threads acquire the lock
+/// in the order in which they started to wait.
 ///
 /// `Mutex` also supports this, but not in all SDKs with which this package is built.
 package final class TryableLock<Value>: Sendable {

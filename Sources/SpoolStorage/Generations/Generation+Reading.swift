@@ -166,7 +166,7 @@ enum ReadBuffers {
     /// Returns the bytes that `fill` writes, at most `count`; `nil` if there are none.
     ///
     /// - Parameter fill: A function that writes bytes to the buffer, and returns their number.
-    /// - Throws: ``CacheError`` with code `storage` if there is no memory. Also throws the errors of `fill`.
+    /// - Throws: ``CacheError`` with code `storage` if there is no memory. Also throws the errors from `fill`.
     static func data(upTo count: Int, fill: (UnsafeMutableRawBufferPointer) throws -> Int?) throws -> Data? {
         let capacity = reused.contains(count) ? 1 << (Int.bitWidth - (count - 1).leadingZeroBitCount) : count
         guard let start = take(capacity) ?? malloc(capacity) else {

@@ -275,7 +275,7 @@ package final class Generation: Sendable {
         if hasChanged { owner?.report(.notCached(key, url: url, cause)) }
     }
 
-    /// Returns the description if it is not recorded yet.
+    /// Returns the description if it is not recorded yet, and otherwise `nil`. Each change is returned once.
     func takeDescription() -> GenerationDescription? {
         state.withLock { state in
             defer { state.isDescriptionNew = false }
@@ -344,8 +344,8 @@ package struct GenerationDescription: Sendable, Hashable {
     /// Returns the part of the unused space that is counted separately. Every row already includes 4 KiB for it.
     static func countedPadding(_ padding: Int64) -> Int64 { max(0, padding - pageBytes) }
 
-    /// Returns the number of bytes that the description uses on disk. Texts of more than 2 KiB use separate pages in
-    /// the catalog.
+    /// Returns the number of bytes that a resource with this description uses on disk in addition to its media. Texts
+    /// of more than 2 KiB use separate pages in the catalog.
     func rowBytes(url: String) -> Int64 {
         let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
         let page = Self.pageBytes

@@ -57,7 +57,7 @@ package final class MediaSlice: Sendable {
     /// The number of bytes.
     package var count: Int { Int(range.upperBound - range.lowerBound) }
 
-    /// Copies the first bytes until `buffer` is full. The method blocks.
+    /// Copies the first bytes until `buffer` is full or the slice ends. The method blocks.
     ///
     /// - Returns: The number of copied bytes.
     /// - Throws: ``CacheError`` if the disk fails.

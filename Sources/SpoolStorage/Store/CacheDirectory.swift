@@ -122,7 +122,7 @@ final class CacheDirectory: Sendable {
     // MARK: - Media files
 
     /// The unit in bytes in which the volume allocates space to media files; 1 if it is unknown. Reading the property
-    /// blocks until the unit is known.
+    /// blocks while the unit is unknown.
     var blockSize: Int64 {
         let known = catalog.volumeBlockSize.load(ordering: .relaxed)
         guard known == 0, access.isWritable else { return max(known, 1) }
@@ -326,7 +326,7 @@ private enum Prepared {
         return true
     }
 
-    /// Returns the file. It then belongs to the caller.
+    /// Returns the file, which then belongs to the caller; `nil` if there is none.
     mutating func take(closing: Bool = false) -> (GenerationIdentifier, any StoredFile)? {
         defer { if closing { self = .closed } }
         guard case .file(let file) = self else { return nil }

@@ -368,8 +368,8 @@ struct CatalogWriter: Sendable {
         return use.date
     }
 
-    /// Replaces dates of use that are later than `date` with dates just before it, because they were recorded while the
-    /// clock was wrong. The method works in the background.
+    /// Replaces dates of use that are more than a minute later than `date` with dates just before it. They were
+    /// recorded while the clock was wrong. The method works in the background.
     private func clampFutureUses(to date: Date) {
         guard store.directory.access.isWritable else { return }
         // In an encrypted cache, only the maximum age depends on dates.

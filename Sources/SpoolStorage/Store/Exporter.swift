@@ -109,7 +109,7 @@ final class ExportFile: Sendable {
 
     /// Creates the file in the folder of `path`.
     ///
-    /// - Throws: ``CacheError`` with code `storage`.
+    /// - Throws: ``CacheError`` with code `storage`, or `invalidArgument` for an invalid path.
     init(replacing path: String) throws {
         var status = stat()
         let isThere = lstat(path, &status) == 0

@@ -26,7 +26,7 @@ final class FailedSearches: Sendable {
 
     /// Starts a search.
     ///
-    /// - Returns: The number of changes so far; `nil` if the search would find nothing.
+    /// - Returns: The number of changes so far; `nil` if the search would probably find nothing.
     func begin(at now: Duration) -> UInt64? {
         state.withLock { state in
             if let failure = state.failure, failure.changes == state.changes, now - failure.time < Self.interval {

@@ -97,7 +97,7 @@ struct GenerationTable: Sendable {
 
     // MARK: - Leases
 
-    /// Adds a lease.
+    /// Adds a lease, and returns the generation; `nil` if the table does not contain it.
     mutating func addLease(_ identifier: GenerationIdentifier, user: (any GenerationUser)?) -> Generation? {
         guard var life = lives[identifier] else { return nil }
         lastStamp += 1
@@ -109,7 +109,7 @@ struct GenerationTable: Sendable {
         return life.generation
     }
 
-    /// Returns a lease on the key's current generation, if it is open.
+    /// Adds a lease on the key's current generation, and returns that generation; `nil` if it is not open.
     mutating func leaseCurrent(_ key: CacheKey, user: (any GenerationUser)?) -> Generation? {
         guard !removing.contains(key) else { return nil }
         return current[key].flatMap { addLease($0, user: user) }
@@ -193,7 +193,8 @@ struct GenerationTable: Sendable {
         }
     }
 
-    /// Makes a candidate the current generation. The previous current generation and earlier candidates are retired.
+    /// Makes a candidate the current generation. The previous current generation is retired, and so are earlier
+    /// candidates that may be stored on disk.
     ///
     /// - Returns: `nil` if the generation is not a candidate, or is no longer one.
     mutating func promote(_ identifier: GenerationIdentifier) -> Outcome? {

@@ -42,7 +42,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
 
     /// Waits for the turn, unless the task is cancelled, and runs `body`.
     ///
-    /// - Throws: `CancellationError` if the task was cancelled before its turn. Also throws the errors of `body`.
+    /// - Throws: `CancellationError` if the task was cancelled before its turn. Also throws the errors from `body`.
     package func runUnlessCancelled<R: ~Copyable>(_ key: Key, _ body: () async throws -> R) async throws -> R {
         recordWait()
         let number = state.withLock { state in

@@ -15,8 +15,8 @@ package struct RekeyingPlan: Hashable, Sendable {
 }
 
 extension Store {
-    /// Changes the key of the closed cache in a directory. The method encrypts the cache if it has no key, or decrypts
-    /// the cache if the new key is `nil`.
+    /// Changes the key of the closed cache in a directory. The method encrypts an unencrypted cache, and decrypts the
+    /// cache if the new key is `nil`.
     ///
     /// - Parameters:
     ///   - byteStore: The storage of media bytes; `nil` for files in the directory.
@@ -239,7 +239,8 @@ private struct Rekeyer: Sendable {
 
     // MARK: - Finishing
 
-    /// Replaces the catalog with the copy. The copy and the copied media files are already on the device.
+    /// Writes the second catalog to the device, and replaces the first one with it. The copied media files are already
+    /// on the device.
     ///
     /// - Returns: Whether the replacement is on the device, so that the previous media files may be removed.
     func finish() throws -> Bool {

@@ -68,7 +68,7 @@ extension Store {
 package struct StoredResourceRecord: Sendable, Hashable {
     /// The resource's key.
     package var key: CacheKey
-    /// The scheme, host and path, without query values.
+    /// The scheme, host and path of the URL.
     package var url: String
     /// The most recent description of the resource's version; `nil` if only a pin is stored.
     package var description: GenerationDescription?

@@ -270,8 +270,8 @@ package final class Store: Sendable {
 
     // MARK: - Checks and copies
 
-    /// Checks stored blocks against their checksums. If all blocks are checked and repaired, the sums in the catalog
-    /// are also repaired.
+    /// Checks stored blocks against their checksums. A repair of all resources also removes unreachable rows, and
+    /// corrects the byte totals in the catalog.
     ///
     /// If something other than a regular file has the name of a media file, all blocks of the file are bad. Repairing
     /// then removes the resource. A file that can't be opened this time is reported and skipped.
@@ -282,7 +282,8 @@ package final class Store: Sendable {
     ///     they are read.
     ///   - progress: A function that is called on any thread with the number of checked blocks and the number of all
     ///     blocks.
-    /// - Throws: ``CacheError`` if the catalog can't be read.
+    /// - Throws: ``CacheError`` if the catalog can't be read or repaired, or if the store is closed;
+    ///   `CancellationError`.
     package func verify(
         _ key: CacheKey? = nil, repairing: Bool, progress: @escaping @Sendable (Int, Int) -> Void = { _, _ in }
     ) async throws -> VerificationReport {
@@ -300,8 +301,8 @@ package final class Store: Sendable {
 
     /// Passes the bytes of a complete resource, or a range of them, to `write`, in order. Every byte is checked first.
     ///
-    /// - Throws: ``CacheError``: `notStored`, or `incomplete` with the first missing range. Also throws the errors of
-    ///   `write`.
+    /// - Throws: ``CacheError``: `notStored`, `incomplete` with the first missing range, or `storage`. Also throws the
+    ///   errors from `write`.
     package func export(_ key: CacheKey, range: Range<Int64>? = nil, writing write: BytesWriter) async throws {
         try await Exporter(self).export(key, range, writing: write)
     }

@@ -125,18 +125,18 @@ struct Verifier: Sendable {
     }
 }
 
-/// The result of a check of all stored blocks. A block consists of 64 KiB of a media file, of which only a part may be
+/// The result of a check of stored blocks. A block consists of 64 KiB of a media file, of which only a part may be
 /// stored.
 public struct VerificationReport: Sendable, Hashable {
     /// The number of checked blocks.
     public var blockCount = 0
-    /// The number of blocks whose checksums do not match.
+    /// The number of blocks that do not match their checksums or can't be read. A damaged record counts as one block.
     public var damagedBlockCount = 0
     /// The number of damaged blocks that were discarded. They are fetched again when they are requested.
     public var discardedBlockCount = 0
     /// The number of blocks that were not checked, because their file could not be opened this time. They stay stored.
     public var uncheckedBlockCount = 0
-    /// A sentence with the path and the cause for the first file that could not be opened.
+    /// A sentence with the path and the cause for the first file that could not be opened; `nil` if there is none.
     public var uncheckedCause: String?
 
     /// Creates a report without blocks.

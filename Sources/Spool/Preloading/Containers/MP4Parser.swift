@@ -2,8 +2,8 @@ import ByteRanges
 
 /// A parser that finds the bytes a player needs in MPEG-4 and QuickTime files (ISO/IEC 14496-12).
 ///
-/// These bytes are the `moov` box at any position, small boxes such as `ftyp`, the headers of all other boxes, and the
-/// first samples of each track. For a fragmented file, they are `sidx` and the first fragments.
+/// These bytes are `moov` at any position, small boxes such as `ftyp`, the headers of all other boxes, and the first
+/// samples of each track. For a fragmented file, they are `sidx` and the first fragments.
 struct MP4Parser {
     /// A box: its name, and the range of its body.
     struct Box {
