@@ -6,8 +6,9 @@ import os
 extension CacheInstrument {
     /// Returns an instrument that creates signposts for Xcode's Instruments, in the *os_signpost* track.
     ///
-    /// Each request to an origin is an interval. First bytes, retries, evictions, failures and the like are events.
-    /// URLs consist of scheme, host and path. The overhead is minimal while Instruments is not recording.
+    /// Each request to an origin is an interval. Events mark first bytes, retries, evictions, failures, complete
+    /// resources, and bytes that are not cached. URLs consist of scheme, host and path. The overhead is minimal while
+    /// Instruments is not recording.
     ///
     /// - Parameters:
     ///   - subsystem: The subsystem of the signposts, by which Instruments filters them.

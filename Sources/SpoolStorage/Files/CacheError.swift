@@ -66,8 +66,8 @@ public struct CacheError: Error, CustomStringConvertible {
 
     /// The kind of the error.
     public let code: Code
-    /// The text for a log, with the cause and, if they are known, the byte range and the scheme, host and path of the
-    /// resource's URL.
+    /// The text for a log, with the cause and, if they are known, the byte range and the resource. A resource is named
+    /// by the scheme, host and path of its URL.
     public let message: String
     /// The resource; `nil` if the error concerns the whole cache, or a resource without a key.
     public internal(set) var key: CacheKey?
