@@ -12,12 +12,12 @@ public protocol MediaServer: AnyObject, Sendable {
     /// Returns the URL to give to a player instead of a source's own URL.
     ///
     /// The player does not receive any credentials. The server sends the header fields of the source or its resolver
-    /// only to the source's own origin. They are sent with requests for the source's URL, and for all URLs of the same
-    /// origin that a playlist contains. The returned URL is a secret. It is valid until the server stops, or until
-    /// hundreds of other URLs have been returned.
+    /// only to the source's own origin. These fields are sent with requests for the source's URL, and for all URLs of
+    /// the same origin that a playlist contains. The returned URL is a secret. It is valid until the server stops, or
+    /// until hundreds of other URLs have been returned.
     ///
     /// The call checks whether the server is still reachable, and otherwise makes it listen again, on the same port if
-    /// that port is free. This is needed because the system may close the sockets of a suspended app.
+    /// that port is free. The check is needed because the system may close the sockets of a suspended app.
     ///
     /// - Returns: The URL, or `nil` if the server is not running, or if the scheme of the source's URL is not `http` or
     ///   `https`.

@@ -4,7 +4,8 @@ import HTTPTypes
 import SpoolScheduling
 import SpoolStorage
 
-/// A request for the last bytes of a resource, to find its length. It is for origins that do not send the total length.
+/// A request for the last bytes of a resource, to find its length. It is sent if the origin does not send the total
+/// length.
 struct LengthRequest {
     let resource: OpenResource
 

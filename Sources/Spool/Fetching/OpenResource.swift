@@ -213,8 +213,8 @@ final class OpenResource: Sendable {
 
     /// Returns the content information that is known without a request to the origin, if the length is known.
     ///
-    /// - Parameter evenStale: Whether to use a version that has to be validated. This is for callers that have already
-    ///   waited for a validation, so that only later readers need another validation.
+    /// - Parameter evenStale: Whether to use a version that has to be validated. Pass `true` if the caller has already
+    ///   waited for a validation, because only later readers need another one.
     func contentInformation(evenStale: Bool) -> ContentInformation? {
         let contents = scheduler.contents
         guard evenStale || !contents.needsValidation, let length = contents.length else { return nil }
@@ -401,7 +401,8 @@ final class OpenResource: Sendable {
 
     // MARK: - Closing
 
-    /// Ends all readers, including those that are still being opened. This is called once, when the cache closes.
+    /// Ends all readers, including those that are still being opened. This method is called once, when the cache
+    /// closes.
     func endReaders() {
         scheduler.endReaders()
         waits.end()

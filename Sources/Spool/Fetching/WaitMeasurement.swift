@@ -27,7 +27,7 @@ struct WaitMeasurement {
         resource.context.traffic.count(waiting: 1)
     }
 
-    /// Ends the wait. This must be called exactly once.
+    /// Ends the wait. This method must be called exactly once.
     func end() {
         let context = resource.context
         context.traffic.count(waiting: -1)

@@ -137,8 +137,7 @@ final class PreloadRun {
         note(stored, length == nil ? stored : wanted())
     }
 
-    /// Compares the number of received bytes with the limit. This is for a body of unknown length, which may be
-    /// endless.
+    /// Checks that the received bytes of a body of unknown length, which may be endless, do not exceed the limit.
     private func check(received count: Int64) async throws {
         if let keeping { return try await keeping.checkFits(count, false) }
         guard let capacity, count > capacity else { return }

@@ -139,9 +139,9 @@ public final class MediaResource: Sendable {
 
     /// Opens the same media again, with a separate response that is not cached. Returns `nil` if the cache is closed.
     ///
-    /// This method is for a reader that must validate the response in progress before using it. It is needed if nothing
-    /// can prove that the response in progress and the reader's own response belong to the same version. The readers of
-    /// the response in progress continue.
+    /// This method is for a reader that must validate the response in progress before using it. The separate response
+    /// is needed if nothing can prove that both responses belong to the same version. The readers of the response in
+    /// progress continue.
     private func separate() -> MediaResource? {
         guard let context = resource?.context else { return nil }
         let identity = identity.separate()

@@ -91,8 +91,8 @@ extension CacheKey {
 }
 
 extension URL {
-    /// This URL without its user and password, and both of them as a Basic `Authorization` (RFC 7617 §2). The latter is
-    /// `nil` if the URL contains neither.
+    /// This URL without its user and password, and the value of a Basic `Authorization` that contains them (RFC 7617
+    /// §2). The value is `nil` if the URL contains neither.
     ///
     /// `http://user:password@host` combines a URL and a secret. The URL may be shown and used for a key; the secret may
     /// not.

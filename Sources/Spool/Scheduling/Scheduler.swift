@@ -91,11 +91,10 @@ final class Scheduler: Sendable {
     /// the use of the version is valid if it was made after the last change.
     var revision: Int { revisions.load(ordering: .acquiring) }
 
-    /// Makes earlier decisions on the use of the current version invalid. This is called under the lock.
+    /// Makes earlier decisions on the use of the current version invalid. The caller holds the lock.
     func recordRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
 
-    /// Counts bytes that readers may read after this step, and that were not stored before. This is called under the
-    /// lock.
+    /// Counts bytes that readers may read after this step, and that were not stored before. The caller holds the lock.
     func count(_ fresh: ByteRangeSet) { unserved.add(fresh) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.

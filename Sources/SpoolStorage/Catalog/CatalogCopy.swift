@@ -23,8 +23,8 @@ final class CatalogCopy: Sendable {
     /// Starts a copy next to a catalog, and removes the remains of an interrupted copy.
     ///
     /// - Parameter key: The key of the copy; `nil` for an unencrypted copy.
-    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key, or `storage`. Also throws the errors of
-    ///   the key derivation.
+    /// - Throws: ``CacheError`` with code `invalidArgument` for an invalid key, or `storage`. Also throws the errors
+    ///   from the key derivation.
     init(of previous: Catalog, for key: EncryptionKey?, fileSystem: any FileSystem) throws {
         let secret = CacheSecret(format: key == nil ? .plain : .encrypted)
         let folder = (previous.path as NSString).deletingLastPathComponent

@@ -90,9 +90,9 @@ enum CatalogSchema {
     ///   number.
     /// - `resource.presentation`: the resource that references this one as a part, such as a segment's playlist. A
     ///   presentation and its parts are used, pinned and removed together. A presentation is never part of another one.
-    ///   A part's `lastUsedAt` may be earlier than that of the presentation. It is corrected when the part is about to
-    ///   be evicted, so that a use of thousands of parts changes only one row. Among parts with the same date, later
-    ///   parts are evicted first, because the next playback needs the first parts.
+    ///   A part's `lastUsedAt` may be earlier than that of the presentation. The date is corrected when the part is
+    ///   about to be evicted, so that a use of thousands of parts changes only one row. Among parts with the same date,
+    ///   later parts are evicted first, because the next playback needs the first parts.
     /// - `createdSealed`, `usedSealed`: the encrypted dates of an encrypted cache. There, `createdAt` and `lastUsedAt`
     ///   only define an order.
     /// - `history`: the playback history of a resource, as `PlaybackHistory.text`, encrypted in an encrypted cache.
@@ -160,9 +160,10 @@ enum CatalogSchema {
 
     /// The tables for resources to store offline.
     ///
-    /// - `download`: a member of a named set. It is pinned as long as any set contains it. `resource.pinned` determines
-    ///   whether it may be evicted. `url` is shown to users. `source` is the whole URL, from which the download resumes
-    ///   after a restart. It is null if the URL must not be stored. The app then has to pass the URL again.
+    /// - `download`: a member of a named set. The member is pinned as long as any set contains it, unless a version of
+    ///   unknown length is stored. `resource.pinned` determines whether it may be evicted. `url` is shown to users.
+    ///   `source` is the whole URL, from which the download resumes after a restart. `source` is null if the URL must
+    ///   not be stored. The app then has to pass the URL again.
     /// - `handPin`: the keys of members that are also pinned separately. They stay pinned when the last set is removed.
     private static let downloadTables = """
         CREATE TABLE download (

@@ -30,7 +30,7 @@ public protocol ByteStore: Sendable {
     /// Removes a file. If it is open, its bytes stay readable until it is released.
     ///
     /// - Returns: `false` if there was no such file.
-    /// - Throws: `CacheError` with code `storage`. The cache tries again when it is next opened.
+    /// - Throws: `CacheError` with code `storage`. The cache tries to remove the file again when it is next opened.
     @discardableResult
     func remove(_ name: String) throws(CacheError) -> Bool
 

@@ -35,8 +35,8 @@ enum ID3Tag {
 
 /// A parser that finds the bytes a player needs in MPEG audio (ISO/IEC 11172-3).
 ///
-/// These are the tags, the first frame, and the first seconds. The first frame may be the Xing or VBRI header, which
-/// states duration and size.
+/// These bytes are the tags, the first frame, and the first seconds. The first frame may be the Xing or VBRI header,
+/// which states duration and size.
 struct MPEGAudioParser {
     /// The header of a frame.
     struct Frame: Equatable {

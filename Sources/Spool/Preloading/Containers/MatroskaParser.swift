@@ -2,8 +2,8 @@ import ByteRanges
 
 /// A parser that finds the bytes a player needs in Matroska and WebM files (RFC 9559).
 ///
-/// These are all bytes before the first cluster, the first seconds, and later elements that the seek head lists, such
-/// as cues, tags and attachments.
+/// These are the bytes before the first cluster, the first seconds, and elements that the seek head lists, such as
+/// cues, tags and attachments.
 struct MatroskaParser {
     /// An element (RFC 8794): its identifier, and the position of its body.
     private struct Element {
