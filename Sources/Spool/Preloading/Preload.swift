@@ -202,7 +202,8 @@ public struct PreloadState: Sendable {
     public internal(set) var phase = Phase.waiting
     /// The number of stored bytes of the part to preload.
     public internal(set) var storedByteCount: Int64 = 0
-    /// The number of bytes to preload; `nil` while it is unknown, because the container has to be examined first.
+    /// The number of bytes to preload; `nil` while it is unknown, for example because the container has to be examined
+    /// first.
     public internal(set) var targetByteCount: Int64?
     /// The error, if the preload failed.
     public internal(set) var error: (any Error)?
