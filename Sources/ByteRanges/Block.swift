@@ -9,11 +9,18 @@ package enum Block {
     /// The upper limit of offsets, ``NumberLimits/byteOffset``. No byte is stored at this offset or after it.
     package static let offsetLimit = NumberLimits.byteOffset
 
-    /// Returns the index of the block that contains the byte at `offset`. The offset must not be negative.
-    package static func index(of offset: Int64) -> Int64 { offset / size }
+    /// Returns the index of the block that contains the byte at `offset`. Debug builds check that the offset is from 0
+    /// to ``offsetLimit``: a larger number from outside was not rejected where it was parsed.
+    package static func index(of offset: Int64) -> Int64 {
+        assert(offset >= 0 && offset <= offsetLimit, "offset \(offset) is out of range")
+        return offset / size
+    }
 
-    /// Returns the offset of the first byte of a block.
-    package static func start(of index: Int64) -> Int64 { index * size }
+    /// Returns the offset of the first byte of a block. Debug builds check the index like ``index(of:)``.
+    package static func start(of index: Int64) -> Int64 {
+        assert(index >= 0 && index <= offsetLimit / size, "block \(index) is out of range")
+        return index * size
+    }
 
     /// Returns the byte range of a complete block.
     package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
@@ -25,7 +32,10 @@ package enum Block {
     }
 
     /// Returns the smallest block start at or after `offset`, which must be at most ``offsetLimit``.
-    package static func roundUp(_ offset: Int64) -> Int64 { (offset + (size - 1)) / size * size }
+    package static func roundUp(_ offset: Int64) -> Int64 {
+        assert(offset <= offsetLimit, "offset \(offset) is out of range")
+        return (offset + (size - 1)) / size * size
+    }
 
     /// Returns the greatest block start at or before `offset`.
     package static func roundDown(_ offset: Int64) -> Int64 { offset / size * size }

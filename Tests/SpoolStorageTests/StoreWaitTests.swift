@@ -59,6 +59,26 @@ struct StoreWaitTests {
         try await store.close()
     }
 
+    @Test("E163: in an encrypted cache, an unfinished block of a slow file does not delay changes to other resources")
+    func recordsBesideSlowEncryptedFile() async throws {
+        fixture.setKey(1)
+        let store = try await fixture.open()
+        let slow = try fixture.begin("slow", length: 8 * block, in: store)
+        try await fixture.store(4 * block..<4 * block + 1000, of: "slow", in: slow.generation)
+        let (gate, landing) = await holdWrite(0..<block, of: "slow", in: slow.generation)
+        defer { gate.open() }
+        slow.end()
+        try await fixture.store("other", length: block + 1000, in: store)
+        try await store.flush()
+        #expect(try await store.resource(key("other"))?.storedRanges == [0..<block + 1000])
+        gate.open()
+        _ = try await landing.value
+        try await store.flush()
+        await store.waitUntilIdle()
+        #expect(try await store.resource(key("slow"))?.storedRanges == [0..<block, 4 * block..<4 * block + 1000])
+        try await store.close()
+    }
+
     @Test("E195: while a file is being written to, all of its readable bytes are reported as stored")
     func reportsNewestBytes() async throws {
         let store = try await fixture.open()
@@ -582,6 +602,18 @@ struct LockClassTests {
             let file = ClassedMutex(0, .mayWaitForFile)
             let table = ClassedMutex(0, .neverWaits)
             table.withLock { _ in file.withLock { _ in } }
+        }
+    }
+
+    @Test("In a debug build, writing to a file while holding a lock for all keys causes a crash")
+    func fileViolation() async {
+        await #expect(processExitsWith: .failure) {
+            let path = NSTemporaryDirectory() + UUID().uuidString
+            let file = try SystemFileSystem().openFile(path, .create)
+            unlink(path)
+            try file.write(UnsafeRawBufferPointer(start: nil, count: 0), at: 0)
+            let table = ClassedMutex(0, .neverWaits)
+            try table.withLock { _ in try file.write(UnsafeRawBufferPointer(start: nil, count: 0), at: 0) }
         }
     }
     #endif

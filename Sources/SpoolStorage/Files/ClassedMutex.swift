@@ -162,6 +162,13 @@ package enum HeldLocks {
         }
     }
 
+    /// Asserts that the calling thread may wait for input or output, as a holder of a lock of this class may.
+    package static func checkWait(_ lockClass: LockClass) {
+        for held in classes where held.rawValue > lockClass.rawValue {
+            assertionFailure("a thread that holds a lock of class \(held) waits like one of class \(lockClass)")
+        }
+    }
+
     package static func add(_ lockClass: LockClass) { counts += unit(lockClass) }
 
     package static func remove(_ lockClass: LockClass) { counts -= unit(lockClass) }

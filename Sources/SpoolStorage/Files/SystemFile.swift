@@ -72,6 +72,7 @@ final class SystemFile: StoredFile {
     var fileDescriptor: Int32? { descriptor }
 
     func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws(CacheError) -> Int {
+        Self.checkLocks()
         var count = 0
         while count < buffer.count {
             guard let base = buffer.baseAddress else { break }
@@ -86,6 +87,7 @@ final class SystemFile: StoredFile {
     }
 
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError) {
+        Self.checkLocks()
         recordWrite()
         var count = 0
         while count < bytes.count {
@@ -103,6 +105,7 @@ final class SystemFile: StoredFile {
     }
 
     func punchHole(_ range: Range<Int64>) throws(CacheError) {
+        Self.checkLocks()
         guard !range.isEmpty else { return }
         let size = try size()
         guard range.lowerBound < size else { return }
@@ -134,6 +137,13 @@ final class SystemFile: StoredFile {
         return start < end ? Int64(start)..<Int64(end) : nil
     }
 
+    /// In debug builds, asserts that the thread does not hold a lock for all keys.
+    private static func checkLocks() {
+        #if DEBUG
+        HeldLocks.checkWait(.mayWaitForFile)
+        #endif
+    }
+
     func size() throws(CacheError) -> Int64 {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw failure("could not be inspected") }
@@ -141,6 +151,7 @@ final class SystemFile: StoredFile {
     }
 
     func synchronize() throws(CacheError) {
+        Self.checkLocks()
         while synchronizeToDevice(descriptor) != 0 {
             guard errno == EINTR else { throw failure("could not be synchronized") }
         }
