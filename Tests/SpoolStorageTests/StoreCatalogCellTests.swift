@@ -229,7 +229,7 @@ struct StoreCatalogCellTests {
 
     @Test(
         "E469: a cache with an invalid recorded capacity is still limited, and does not evict its media",
-        arguments: [(-1).databaseValue, Int64.max.databaseValue, "all".databaseValue, 1.5.databaseValue])
+        arguments: [(-1).databaseValue, Int64.min.databaseValue, "all".databaseValue, 1.5.databaseValue])
     func capacity(_ value: DatabaseValue) async throws {
         try await makeCache()
         let before = try await fixture.open(capacity: 100 * block)

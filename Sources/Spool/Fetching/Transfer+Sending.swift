@@ -37,7 +37,9 @@ extension Transfer {
         let failure: SimplerRequest.Failure
         do {
             let (response, isRepeated) = try await send(request, to: origin, over: connection)
-            if request.headerFields[.range] != nil { resource.noteRangeRequest(isLost: false) }
+            if simpler.mayRejectRanges, request.headerFields[.range] != nil {
+                resource.noteRangeRequest(isLost: false)
+            }
             failure = .status(response.head.status.code)
             guard let fields = simpler.fields(after: failure) else {
                 return Sent(request: request, response: response, isRepeated: isRepeated)
@@ -45,7 +47,7 @@ extension Transfer {
             request.headerFields = fields
             // The rejected response is released here.
         } catch let error as UpstreamError {
-            if error.code == .connectionLost, request.headerFields[.range] != nil {
+            if error.code == .connectionLost, simpler.mayRejectRanges, request.headerFields[.range] != nil {
                 resource.noteRangeRequest(isLost: true)
             }
             guard error.lacksStatusLine, let fields = simpler.fields(after: .noStatusLine) else { throw error }

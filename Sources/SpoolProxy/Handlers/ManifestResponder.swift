@@ -256,15 +256,20 @@ struct ManifestResponder: Sendable {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
         await limit(result.lifetime, of: media)
-        let isRemembered = result.isRepeatable && received.bytes.count >= RewrittenManifests.minimumBytes
-        try share.resize(to: result.bytes.count + (isRemembered ? received.bytes.count : 0))
+        try share.resize(to: result.bytes.count)
         let sent = ByteBuffer(bytes: result.bytes)
         guard !call.isForOperator else { return Manifest(response: response, bytes: sent, memory: share) }
         let tag = EntityTag(value: "spool-" + CacheKey(String(decoding: result.bytes, as: UTF8.self)).hash.prefix(32))
         let entry = RewrittenManifests.Entry(
             kind: kind, received: received.bytes, found: received.url, bytes: sent, tag: tag, keys: result.keys,
             named: result.named, membersTag: result.membersTag, memory: share)
-        if isRemembered { rewrittenManifests.note(entry, for: call) }
+        // If too little memory is left, the result is not remembered.
+        if result.isRepeatable, received.bytes.count >= RewrittenManifests.minimumBytes,
+            (try? share.resize(to: result.bytes.count + received.bytes.count)) != nil,
+            !rewrittenManifests.note(entry, for: call)
+        {
+            try share.resize(to: result.bytes.count)
+        }
         return manifest(entry, response)
     }
 

@@ -90,7 +90,7 @@ struct Responder: Sendable {
                 call.removeCredentials()
             }
             let response = relocated(try await media.respond(to: request, call), call)
-            return separatingRealms(response, call, isBrowser: request.fields["sec-fetch-mode"] != nil)
+            return separatingRealms(response, call, isBrowser: Self.isBrowser(request))
         case .pass(let url):
             let call = try OutgoingRequest(
                 url, request, admitted, client, isReverse: true, adding: configuration.originFields, origins: origins)
@@ -120,13 +120,17 @@ struct Responder: Sendable {
             return response
         }
         var response = response
-        let challenges = response.head.fields[values: .wwwAuthenticate].filter {
-            !isBrowser || !$0.contains(Self.unseparated)
-        }
-        response.head.fields[values: .wwwAuthenticate] = challenges.map {
+        // The value for a `Basic` challenge contains no other challenge.
+        response.head.fields[values: .wwwAuthenticate] = response.head.fields[values: .wwwAuthenticate].map {
             Self.challenge($0, namingOrigin: call.url.authority)
-        }
+        }.filter { !isBrowser || $0.hasPrefix("Basic realm=") || !$0.contains(Self.unseparated) }
         return response
+    }
+
+    /// Returns whether the client may be a browser. Without TLS, browsers identify themselves by `Sec-Fetch-Mode` only
+    /// to servers on the same machine.
+    private static func isBrowser(_ request: RequestHead) -> Bool {
+        request.fields["sec-fetch-mode"] != nil || request.fields["user-agent"]?.hasPrefix("Mozilla/") == true
     }
 
     /// A challenge to which a browser responds for the whole server.
@@ -150,7 +154,9 @@ struct Responder: Sendable {
         if rules.token != nil, let token = AccessRules.afterTilde(path) { path = token.drop { $0 != "/" } }
         let shown = String(Self.withoutUser(SourceRegistry.shown(path)))
         // A rejected request may contain the token in another place.
-        return [rules.token, rules.operatorToken].compactMap(\.self).reduce(shown) { $0.replacing($1, with: "…") }
+        // One token could be the start of the other.
+        let tokens = [rules.token, rules.operatorToken].compactMap(\.self).sorted { $0.count > $1.count }
+        return tokens.reduce(shown) { $0.replacing($1, with: "…") }
     }
 
     /// Removes the user information from a path such as `/http/user:password@host/…`, which the server rejects.
@@ -180,7 +186,9 @@ struct Responder: Sendable {
     /// URL contains the token must not request anything from other servers.
     private func contentSecurityPolicy(for fields: HTTPFields) -> String {
         let type = fields[.contentType]?.lowercased() ?? ""
-        guard rules.token != nil, !type.hasPrefix("video/"), !type.hasPrefix("audio/") else { return "sandbox" }
+        // A browser uses the last of several types.
+        let isMedia = !type.contains(",") && (type.hasPrefix("video/") || type.hasPrefix("audio/"))
+        guard rules.token != nil, !isMedia || type.contains("xml") else { return "sandbox" }
         let sources = ["'self'", "'unsafe-inline'", "data:", "blob:"]
         return (["sandbox; default-src"] + sources).joined(separator: " ")
     }

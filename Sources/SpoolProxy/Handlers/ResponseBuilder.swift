@@ -63,30 +63,20 @@ struct ResponseBuilder: Sendable {
     func response(
         to request: RequestHead, _ manifest: ManifestResponder.Manifest, _ head: OpenedResponse
     ) -> Response {
-        let plan = plan(for: request, manifest.response)
+        // A body of several parts would be a copy of the manifest for each client (RFC 9110 §14.2 allows the whole).
+        let plan = ResponsePlan(
+            for: request, manifest.response, sendsParts: false, now: date.second, boundary: Self.boundary())
         var response = response(plan, head)
         response.isStored = true
         response.memory = manifest.memory
         switch plan.content {
-        case .none: break
+        case .none, .multipart: break
         case .whole: response.body = .bytes(manifest.bytes)
         case .range(let range):
-            response.body = .bytes(Self.part(range, of: manifest.bytes))
-        case .multipart(let parts):
-            var body = ByteBuffer()
-            for (index, range) in parts.ranges.enumerated() {
-                body.writeString(parts.head(ofPart: index))
-                body.writeImmutableBuffer(Self.part(range, of: manifest.bytes))
-            }
-            body.writeString(parts.closing)
-            response.body = .bytes(body)
+            let start = manifest.bytes.readerIndex + Int(range.lowerBound)
+            response.body = .bytes(manifest.bytes.getSlice(at: start, length: range.count) ?? ByteBuffer())
         }
         return response
-    }
-
-    private static func part(_ range: Range<Int64>, of bytes: ByteBuffer) -> ByteBuffer {
-        let start = bytes.readerIndex + Int(range.lowerBound)
-        return bytes.getSlice(at: start, length: range.count) ?? ByteBuffer()
     }
 
     /// Returns the planned head with the fields of this server, without a body.

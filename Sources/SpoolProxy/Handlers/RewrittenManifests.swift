@@ -35,7 +35,11 @@ final class RewrittenManifests: Sendable {
     /// The maximum number of keys, and of origins, that a remembered manifest may reference.
     private static let referenceLimit = 100
 
-    private let entries = Mutex(BoundedTable<String, Entry>(count: 64, bytes: 32 << 20, entryBytes: 16 << 20))
+    /// The maximum size of a remembered manifest in both forms, in bytes.
+    private static let entryBytes = 16 << 20
+
+    private let entries = Mutex(
+        BoundedTable<String, Entry>(count: 64, bytes: 2 * entryBytes, entryBytes: entryBytes))
 
     /// Returns the result for these bytes, or `nil` if it is not remembered.
     func entry(for received: [UInt8], at found: OriginURL, _ call: OutgoingRequest) -> Entry? {
@@ -45,12 +49,17 @@ final class RewrittenManifests: Sendable {
         return entry.found.description == found.description && entry.received == received ? entry : nil
     }
 
-    /// Remembers a result, unless the manifest references many keys or origins.
-    func note(_ entry: Entry, for call: OutgoingRequest) {
-        guard entry.keys.count <= Self.referenceLimit, entry.named.count <= Self.referenceLimit else { return }
+    /// Remembers a result, unless the manifest is too large, or references many keys or origins.
+    ///
+    /// - Returns: Whether the result is remembered.
+    func note(_ entry: Entry, for call: OutgoingRequest) -> Bool {
         let name = Self.name(of: call)
         let bytes = name.utf8.count + entry.received.count + entry.bytes.readableBytes
+        guard entry.keys.count <= Self.referenceLimit, entry.named.count <= Self.referenceLimit,
+            bytes <= Self.entryBytes
+        else { return false }
         entries.withLock { $0.note(entry, for: name, bytes: bytes) }
+        return true
     }
 
     /// Returns the parts of a request that affect the result.
@@ -65,6 +74,8 @@ final class RewrittenManifests: Sendable {
 final class ManifestMemory: Sendable {
     /// The default of ``limit``, in bytes.
     static let defaultLimit = 256 << 20
+    /// The maximum size of a small manifest, in bytes.
+    private static let smallBytes = 256 << 10
 
     /// The maximum number of bytes.
     let limit: Int
@@ -87,13 +98,16 @@ final class ManifestMemory: Sendable {
             memory.used.withLock { $0 -= bytes }
         }
 
-        /// Changes the size of the share, in bytes.
+        /// Changes the size of the share, in bytes. Small manifests always get memory, so that clients of large ones
+        /// can't prevent the playback of all other streams.
         ///
         /// - Throws: `RequestFailure` with status 503 if too little memory is left. The size then remains the same.
         func resize(to bytes: Int) throws {
             try count.withLock { count in
                 let isAllowed = memory.used.withLock { used in
-                    guard bytes <= count || used - count + bytes <= memory.limit else { return false }
+                    guard bytes <= max(count, ManifestMemory.smallBytes) || used - count + bytes <= memory.limit else {
+                        return false
+                    }
                     used += bytes - count
                     return true
                 }

@@ -32,10 +32,13 @@ struct ResponsePlan: Sendable, Hashable {
     /// Creates the plan of a response.
     ///
     /// - Parameters:
+    ///   - sendsParts: Whether a response may consist of several parts. Otherwise, a request for several parts gets the
+    ///     whole representation.
     ///   - boundary: A random boundary between the parts, if there are several.
     ///   - now: The current time, in seconds since 1970.
     init(
-        for request: RequestHead, _ response: StoredResponse, now: Int64, boundary: @autoclosure () -> String
+        for request: RequestHead, _ response: StoredResponse, sendsParts: Bool = true, now: Int64,
+        boundary: @autoclosure () -> String
     ) {
         var fields = response.fields
         fields[.age] = String(response.age(at: now))
@@ -48,7 +51,7 @@ struct ResponsePlan: Sendable, Hashable {
         let asked = request.fields.all
         let method: HTTPRequest.Method = request.method == .head ? .head : .get
         switch Preconditions.evaluate(asked, method: method, stored: response.fields) {
-        case .proceed: self = Self.ranges(asked, request, response, fields, boundary)
+        case .proceed: self = Self.ranges(asked, request, response, fields, sendsParts: sendsParts, boundary)
         case .notModified: self.init(ResponseHead(304, fields.confirming), .none)
         case .failed: self.init(ResponseHead(412, [:]), .none)
         }
@@ -64,7 +67,7 @@ struct ResponsePlan: Sendable, Hashable {
 
     private static func ranges(
         _ asked: HTTPFields, _ request: RequestHead, _ response: StoredResponse, _ fields: HTTPFields,
-        _ boundary: () -> String
+        sendsParts: Bool, _ boundary: () -> String
     ) -> ResponsePlan {
         let whole = ResponsePlan(ResponseHead(200, fields), .whole(length: response.length))
         guard request.method == .get, let length = response.length, let header = RangeHeader(fields: asked) else {
@@ -82,6 +85,7 @@ struct ResponsePlan: Sendable, Hashable {
             let part = ContentRange(range: ranges[0], length: length)
             return ResponsePlan(ResponseHead(206, fields), .range(ranges[0]), part)
         case .partial(let ranges):
+            guard sendsParts else { return whole }
             let parts = MultipartByteRanges(
                 ranges: ranges, length: length, partContentType: fields[.contentType], boundary: boundary())
             guard parts.contentLength != nil else { return whole }

@@ -204,9 +204,11 @@ final class MediaFile: Sendable {
     @discardableResult
     func endAllWriting() -> Bool { writer.withLock { endAllTails(&$0) } }
 
-    /// Ends all transfers, unless the file is being written to. The result is the same as for ``endAllWriting()``.
+    /// Ends all transfers, unless the file is being written to.
+    ///
+    /// - Returns: The same as ``endAllWriting()``, or `nil` if the file is being written to.
     @discardableResult
-    func endAllWritingIfFree() -> Bool { writer.withLockIfAvailable { endAllTails(&$0) } ?? false }
+    func endAllWritingIfFree() -> Bool? { writer.withLockIfAvailable { endAllTails(&$0) } }
 
     private func endAllTails(_ writer: inout Writer) -> Bool {
         let indices = writer.tails.keys.sorted()

@@ -310,6 +310,9 @@ final class Catalog: Sendable {
     }
 
     private func marking<R>(_ body: () throws -> R) throws -> R {
+        #if DEBUG
+        HeldLocks.checkWait(.mayWaitForCatalog)
+        #endif
         guard !isClosed.load(ordering: .relaxed) else { throw CacheError(.closed, "“\(path)” has been closed") }
         do {
             return try body()

@@ -76,6 +76,7 @@ struct CatalogSettings {
     func capacity() throws -> Int64? {
         let (value, capacity) = try catalog.read { db in (try db.setting("capacity"), try db.number("capacity")) }
         guard let value, !value.isNull, capacity == nil else { return capacity }
+        if case .int64(Block.offsetLimit...) = value.storage { return Block.offsetLimit }
         return try max(1 << 30, storedBytes() + rowBytes())
     }
 

@@ -138,9 +138,10 @@ struct CatalogWriter: Sendable {
             table.lives.values.filter { $0.leases == 0 && $0.generation.disk?.hasUnfinishedBlocks == true }
                 .sorted { $0.sequence < $1.sequence }
         }
-        // A file that is being written to waits for the next round, so that it does not delay other files.
-        for life in left where life.generation.disk?.endAllWritingIfFree() == true {
-            note(life.generation, isComplete: true)
+        for life in left {
+            // A file that is being written to waits for the next round, so that it does not delay other files.
+            let isEnded = life.generation.disk?.endAllWritingIfFree()
+            if isEnded != false { note(life.generation, isComplete: isEnded == true) }
         }
     }
 

@@ -98,7 +98,7 @@ package struct DASHDocument: Sendable {
     private init(parsing bytes: [UInt8], at url: OriginURL, roots: Set<String>) throws(ManifestError) {
         var parser = DASHParser(url, roots: roots)
         let root = try parser.read(bytes)
-        try ManifestError.checkURLs(parser.references.count, in: url)
+        try ManifestError.checkURLs(parser.references.count, in: url, withQuery: parser.references.count)
         (self.bytes, self.url) = (bytes, url)
         isDynamic = root.value("type").map { $0.elementsEqual("dynamic".utf8) } ?? false
         minimumUpdatePeriod = root.value("minimumUpdatePeriod").flatMap { DecimalNumbers.duration($0) }

@@ -63,7 +63,9 @@ package struct HLSDocument: Sendable {
         var parser = HLSParser(
             HLSVariables(query: url.reference.query, imported: imported), maximumReferences: maximumReferences)
         try parser.read(bytes)
-        try ManifestError.checkURLs(parser.references.count, in: url)
+        // A reference that consists of a fragment resolves to the same URL as an empty one.
+        let repeating = parser.references.count { $0.place.isEmpty || bytes[$0.place.lowerBound] == UInt8(ascii: "#") }
+        try ManifestError.checkURLs(parser.references.count, in: url, withQuery: repeating)
         (self.bytes, self.url, self.imported) = (bytes, url, imported)
         (references, definitions, steering) = (parser.references, parser.definitions, parser.steering)
         (variants, renditions, iFrameStreams) = (parser.variants, parser.renditions, parser.iFrameStreams)

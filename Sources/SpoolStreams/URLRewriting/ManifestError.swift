@@ -32,9 +32,13 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
     /// Checks the total size of the absolute URLs in a manifest. A relative reference of one byte can stand for a URL
     /// as long as the URL of the manifest.
     ///
+    /// - Parameters:
+    ///   - count: The number of references.
+    ///   - queryCount: The number of references whose URLs contain the query of the manifest, because they are empty.
     /// - Throws: ``ManifestError`` with code `tooLarge`.
-    static func checkURLs(_ count: Int, in url: OriginURL) throws(ManifestError) {
-        guard count <= maximumURLBytes / max(1, url.description.utf8.count) else {
+    static func checkURLs(_ count: Int, in url: OriginURL, withQuery queryCount: Int) throws(ManifestError) {
+        let query = url.reference.query?.utf8.count ?? 0
+        guard count * (url.description.utf8.count - query) + queryCount * query <= maximumURLBytes else {
             throw ManifestError(
                 .tooLarge,
                 "the URL of the manifest is too long for \(count) references: their URLs may exceed "

@@ -56,12 +56,15 @@ import Testing
         "E474: a page whose URL contains the token can't request anything from other servers", arguments: [true, false])
     func pagePolicy(hasToken: Bool) async throws {
         let page = OriginResource(.data(Data("<html>".utf8)), contentType: "text/html")
-        try await OriginServer.run(["/a": page, "/b": .pattern(10)]) { origin in
+        var disguised = page
+        disguised.contentType = "video/mp4, text/html"
+        try await OriginServer.run(["/a": page, "/b": .pattern(10), "/c": disguised]) { origin in
             var configuration = ProxyConfiguration()
             if hasToken { configuration.token = "s3cret" }
             try await ProxyServer.run(configuration) { (server, _) async throws in
                 let prefix = (hasToken ? "/~s3cret" : "") + "/http/127.0.0.1:\(origin.port)"
                 let policy = try await server.get(prefix + "/a").field("content-security-policy")
+                #expect(try await server.get(prefix + "/c").field("content-security-policy") == policy)
                 #expect(policy == (hasToken ? "sandbox; default-src 'self' 'unsafe-inline' data: blob:" : "sandbox"))
                 #expect(try await server.get(prefix + "/b").field("content-security-policy") == "sandbox")
             }
