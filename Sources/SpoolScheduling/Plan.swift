@@ -136,8 +136,8 @@ struct Plan: ~Copyable {
         _ transfer: TransferState, limit: Int64, except reader: ReaderID? = nil
     ) -> Bool {
         if transfer.isValidation { return true }
-        // At the end of a window, the transfer is paused rather than cancelled, especially if a new request can't start
-        // there.
+        // Up to half a window past the end of a window, the transfer is paused rather than cancelled. A sequential or
+        // open-ended transfer is paused at any distance.
         return readers.reaches(
             transfer.isSequential || transfer.isOpenEnded ? .retainedBodyEnd : .retainedEnd, startingBefore: limit,
             beyond: transfer.position, except: reader)

@@ -144,10 +144,11 @@ extension Planner {
 // MARK: - Transfers
 
 extension Planner {
-    /// Records that the transfer has a connection. Returns whether it may send its request, and the actions to perform.
+    /// Returns whether a transfer that now has a connection may send its request, and the actions to perform.
+    /// Otherwise, the transfer is cancelled, and is planned again once its request may be sent.
     ///
     /// While the transfer waited, the origin may have sent `Retry-After`, or a player may have started to wait while
-    /// only preloads need the transfer. The transfer is then cancelled, and is planned again when it may be sent.
+    /// only preloads need the transfer.
     package mutating func maySendRequest(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
@@ -333,10 +334,10 @@ extension Planner {
     }
 
     /// Records that the origin supports range requests.
-    package mutating func rangesSupported() -> [Action] { note(.supported) ? plan.reconsider() : [] }
+    package mutating func recordRangeSupport() -> [Action] { note(.supported) ? plan.reconsider() : [] }
 
     /// Records that the origin ignores range requests, or parts of its responses can't be combined.
-    package mutating func rangesUnsupported() -> [Action] { note(.unsupported) ? plan.reconsider() : [] }
+    package mutating func recordMissingRangeSupport() -> [Action] { note(.unsupported) ? plan.reconsider() : [] }
 
     /// Records the origin's support for ranges, and returns whether it has changed.
     private mutating func note(_ support: RangeSupport?) -> Bool {

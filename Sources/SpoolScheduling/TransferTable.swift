@@ -7,7 +7,7 @@ import ByteRanges
 /// all bytes.
 struct TransferTable {
     private var transfers: [TransferID: TransferState] = [:]
-    /// The most recent ends of requests.
+    /// The offsets at which the most recent requests ended, each with the size of the next request at that offset.
     private var runs: [Run] = []
     private let initialRequestSize: Int64
     private var maximumRequestSize: Int64
@@ -20,7 +20,7 @@ struct TransferTable {
         var nextSize: Int64
     }
 
-    /// The number of recent ends of requests that the table remembers.
+    /// The maximum number of offsets in `runs`.
     private static let runLimit = 16
 
     /// The minimum number of new bytes in a response that ends early. A response with fewer new bytes counts as a

@@ -17,7 +17,7 @@ struct ReaderVersions {
 
     private struct Entry {
         var status = Status.current
-        /// The reason why the version may be used, or `nil` if it is not known yet whether it may be used.
+        /// The source of the version, or `nil` if it is not known yet whether the reader may use the version.
         var source: OpenedResponse.Source?
         /// Whether the reader waits for response headers, rather than for bytes.
         var awaitsHead = false
@@ -29,8 +29,8 @@ struct ReaderVersions {
 
     func status(of id: ReaderID) -> Status { entries[id]?.status ?? .current }
 
-    /// Returns the reason why the reader may use its version. Returns `nil` if it is not known yet whether the reader
-    /// may use it.
+    /// Returns the source of the reader's version, or `nil` if it is not known yet whether the reader may use that
+    /// version.
     func source(of id: ReaderID) -> OpenedResponse.Source? { entries[id]?.source }
 
     /// Returns whether the reader waits for response headers, rather than for bytes.
@@ -56,9 +56,9 @@ struct ReaderVersions {
         for id in ids { entries[id]?.status = .separate }
     }
 
-    /// Sets the reason why readers of the current version may use it, for readers whose reason is not set yet.
+    /// Sets the source of the current version for the readers of that version whose source is not set yet.
     ///
-    /// - Parameter evenKnown: Whether reasons that are already set are also replaced.
+    /// - Parameter evenKnown: Whether sources that are already set are also replaced.
     mutating func recordSource(_ source: OpenedResponse.Source?, evenKnown: Bool = false) {
         for id in Array(entries.keys) {
             guard let entry = entries[id], case .current = entry.status, entry.source == nil || evenKnown

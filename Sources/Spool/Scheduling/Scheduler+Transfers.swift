@@ -66,7 +66,7 @@ extension Scheduler {
             // This request was sent before another request was rejected.
             case .unsupported: (true, [])
             case .supported where !evenAfterPart: (false, [])
-            case .supported, .unknown: (true, state.machine.rangesUnsupported())
+            case .supported, .unknown: (true, state.machine.recordMissingRangeSupport())
             }
         }
     }
@@ -76,7 +76,7 @@ extension Scheduler {
     func requestRejected(_ id: TransferID) -> Bool { inspect { $0.machine.requestRejected(id) } }
 
     /// Records that parts of responses can't be combined, or that the origin ignores range requests.
-    func recordRangesUnsupported() { feed { $0.machine.rangesUnsupported() } }
+    func recordRangesUnsupported() { feed { $0.machine.recordMissingRangeSupport() } }
 
     /// Records that the headers of a response have been received, and that its bytes follow.
     func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }

@@ -78,7 +78,7 @@ extension Scheduler {
             state.lease = lease
             state.isJustReceived = false
             recordRevision()
-            let first = supportsRanges ? state.machine.rangesSupported() : []
+            let first = supportsRanges ? state.machine.recordRangeSupport() : []
             return first + state.machine.opened(storedRanges: stored ?? .init(), length: length, needsValidation: false)
         }
     }

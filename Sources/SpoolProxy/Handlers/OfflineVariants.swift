@@ -229,14 +229,15 @@ final class OfflineVariants: Sendable {
         case .value(let isReached): return isReached
         case .late(let check):
             note(false, for: name, at: second)
-            awaitLate(check, of: origin)
+            continueLate(check, of: origin)
             return false
         case nil: return false
         }
     }
 
-    /// Waits until a late check records its result. Cancels the check after the time in `memory`.
-    private func awaitLate(_ check: Task<Bool, any Error>, of origin: String) {
+    /// Lets a late check continue in the background, so that it can record its result. Only one check per origin
+    /// continues, and it is cancelled after the time in `memory`.
+    private func continueLate(_ check: Task<Bool, any Error>, of origin: String) {
         let isFirst = lateOrigins.withLock { $0.count < Self.lateLimit && $0.insert(origin).inserted }
         guard isFirst else { return check.cancel() }
         Task { [clock] in

@@ -74,7 +74,7 @@ struct FirstRequestTests {
         #expect(bench.live == [0..<mib])
         #expect(!bench.reject(bench.liveIDs[0]))
         bench.perform(bench.machine.recordLength(100 * mib).actions)
-        bench.perform(bench.machine.rangesSupported())
+        bench.perform(bench.machine.recordRangeSupport())
         while let id = bench.liveIDs.first, let range = bench.live.first, range.upperBound - range.lowerBound < 16 * mib
         {
             bench.finish(id)

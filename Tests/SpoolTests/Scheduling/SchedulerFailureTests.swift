@@ -88,7 +88,7 @@ struct SchedulerFailureTests {
     func ownCounts() {
         let bench = SchedulerBench(retries: 1)
         let far = bench.open(at: 10 * mib)
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         let one = bench.liveIDs[0]
         bench.streamWhole(one, isSequential: true)
         bench.store(one, 640 * kib)

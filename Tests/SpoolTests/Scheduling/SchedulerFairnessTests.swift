@@ -146,7 +146,7 @@ struct SchedulerFairnessTests {
         let bench = SchedulerBench(window: 4 * mib, policy: policy)
         let paused = bench.open(at: 0)
         let id = bench.liveIDs[0]
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         bench.streamWhole(id, isSequential: true)
         while case .proceed = bench.store(id, 256 * kib) { bench.take(paused) }
         while case .proceed = bench.store(id, 256 * kib) {}

@@ -13,7 +13,7 @@ struct SchedulerHostileTests {
         let bench = SchedulerBench(length: nil, window: mib)
         let first = bench.open(at: 0)
         let one = bench.liveIDs[0]
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         bench.streamWhole(one, isSequential: true)
         while (bench.position(of: one) ?? .max) < 3 * mib {
             bench.store(one, 64 * kib)
@@ -50,7 +50,7 @@ struct SchedulerHostileTests {
         let bench = SchedulerBench(length: length)
         bench.open(at: 0)
         let id = bench.liveIDs[0]
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         bench.perform(bench.machine.responseStarted(id, at: 0, end: nil, isWhole: true, isSequential: true))
         bench.perform(bench.machine.stored(0..<100, by: id, now: .zero))
         bench.perform(bench.machine.recordLength(200).actions)
@@ -103,7 +103,7 @@ struct SchedulerHostileTests {
                 Issue.record("no request is sent")
                 continue
             }
-            if isSequential { _ = machine.rangesUnsupported() }
+            if isSequential { _ = machine.recordMissingRangeSupport() }
             _ = machine.responseStarted(id, at: 0, end: nil, isWhole: true, isSequential: isSequential)
             _ = machine.stored(0..<70_000, by: id, now: .seconds(1))
             _ = machine.read(reader, limit: number, now: .seconds(1))
@@ -155,7 +155,7 @@ private final class HostileInputs {
         case 1: _ = machine.requireValidation()
         case 2: _ = machine.validated()
         case 3: _ = machine.recordLength(offset()).actions
-        case 4: _ = flag() ? machine.rangesUnsupported() : machine.rangesSupported()
+        case 4: _ = flag() ? machine.recordMissingRangeSupport() : machine.recordRangeSupport()
         case 5: _ = machine.generationChanged(length: maybe(), keeping: transfer).actions
         case 6: _ = machine.offerEvictable(offset(), within: set(), positions: [reader: offset()])
         case 7: _ = machine.evicted([range(), range()], kept: set())

@@ -139,7 +139,7 @@ private struct RandomPlay {
         case 3: forget(id) { $0.interrupt(id) }
         case 4 where !isValidation && (asked.lower > 0 || asked.upper != nil):
             streaming.insert(id)
-            bench.perform(bench.machine.rangesUnsupported())
+            bench.perform(bench.machine.recordMissingRangeSupport())
             bench.streamWhole(id, isSequential: true)
         case 5 where asked.upper.map { $0 > asked.lower + 70_000 } ?? false:
             streaming.insert(id)

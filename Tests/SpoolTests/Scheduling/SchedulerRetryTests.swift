@@ -141,7 +141,7 @@ struct SchedulerRetryTests {
     func alwaysCutAtTheSamePlace() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         var tries = 0
         while let id = bench.liveIDs.first, tries < 100 {
             tries += 1
@@ -266,7 +266,7 @@ struct SchedulerRetryTests {
             return
         }
         #expect(bench.interrupt(first, retryAfter: .seconds(2)) == .retries(after: .seconds(2)))
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         bench.streamWhole(second, isSequential: true)
         bench.store(second, 100 * kib)
         bench.take(reader)

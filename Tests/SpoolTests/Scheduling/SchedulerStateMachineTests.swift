@@ -168,7 +168,7 @@ struct SchedulerStateMachineTests {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
         let id = bench.liveIDs[0]
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         bench.streamWhole(id, isSequential: true)
         bench.store(id, 128 * kib)
         bench.close(reader)
@@ -288,7 +288,7 @@ struct SchedulerStateMachineTests {
         let bench = SchedulerBench(window: 4 * mib)
         let reader = bench.open(at: 0, .preload)
         let id = bench.liveIDs[0]
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         bench.streamWhole(id, isSequential: true)
         while case .proceed = bench.store(id, 256 * kib) {}
         #expect(bench.isHeld(id))
@@ -306,7 +306,7 @@ struct SchedulerStateMachineTests {
         let bench = SchedulerBench()
         bench.open(at: 50 * mib)
         bench.open(at: 80 * mib)
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         let ids = bench.liveIDs
         #expect(ids.count == 2)
         bench.streamWhole(ids[0], isSequential: true)
@@ -344,7 +344,7 @@ struct SchedulerStateMachineTests {
     @Test("A whole body that lacks space ends if another whole body is further ahead")
     func noSpaceBehindAnother() {
         let bench = SchedulerBench(length: 2 * mib)
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         let reader = bench.open(at: 0)
         let first = bench.liveIDs[0]
         bench.streamWhole(first, isSequential: true)

@@ -35,7 +35,7 @@ struct SchedulerStoredTests {
         let cancelled = bench.liveIDs[1]
         // The response to the first request starts at 0, so the second request is not needed.
         bench.perform(
-            bench.machine.rangesUnsupported()
+            bench.machine.recordMissingRangeSupport()
                 + bench.machine.responseStarted(whole, at: 0, end: 100 * mib, isWhole: true, isSequential: true))
         bench.store(whole, 64 * kib)
         #expect(bench.isCancelled(cancelled))
@@ -70,7 +70,7 @@ struct SchedulerStoredTests {
         let reader = bench.open(at: 0, end: 100 * kib)
         #expect(bench.found(reader) == 0..<100 * kib)
         #expect(bench.live == [])
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         #expect(bench.found(bench.open(at: 70 * kib, end: 80 * kib)) == 70 * kib..<80 * kib)
         #expect(bench.live == [])
         // A request that is needed anyway also fetches the rest of the block.
@@ -120,7 +120,7 @@ struct SchedulerStoredTests {
         }
     }
 
-    @Test("E66: after a Retry-After for a validation, missing ranges are not requested before that time")
+    @Test("E66: a Retry-After in the response to a validation also delays the requests for missing ranges")
     func validationPutOff() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
         let reader = bench.open(at: 0)
@@ -252,7 +252,7 @@ struct SchedulerStoredTests {
     @Test("Without range support, a validation requests the whole resource")
     func validationOfWhole() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib), needsValidation: true)
-        bench.perform(bench.machine.rangesUnsupported())
+        bench.perform(bench.machine.recordMissingRangeSupport())
         bench.open(at: 0)
         #expect(bench.live == [0..<Int64.max])
     }
