@@ -108,7 +108,8 @@ struct MediaResponder: Sendable {
                 opener.turn.end(isAnswered: true)
                 if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }
                 if !demand.onlyIfCached, ResponseBuilder.isOnlyForClient(error) {
-                    configuration.logger.notice("\(error); the next responses bypass the cache")
+                    configuration.logger.notice(
+                        "\(error); for 2 minutes, requests for this media with the same header fields bypass the cache")
                     passed.insert(client, at: date.second)
                     return try await passing.respond(to: request, call, body: nil, hold: hold)
                 }

@@ -152,7 +152,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .originErrorStatus:
             switch httpStatus {
             case 401, 403, 407: "The server requires you to sign in, or does not allow this media."
-            case 404, 410: "The media is no longer on the server."
+            case 404, 410: "The media is not on the server."
             default: "The server refused to send the media."
             }
         case .malformedResponse: "The server’s response can’t be played."

@@ -16,7 +16,9 @@ extension SystemFile {
         guard lower < upper else { return }
         var hole = fpunchhole_t(fp_flags: 0, reserved: 0, fp_offset: off_t(lower), fp_length: off_t(upper - lower))
         while fcntl(descriptor, F_PUNCHHOLE, &hole) != 0 {
-            guard errno == EINTR else { throw failure("could not be freed in part (\(range.inWords))") }
+            guard errno == EINTR else {
+                throw failure("still occupies disk space that could not be freed (\(range.inWords))")
+            }
         }
     }
 

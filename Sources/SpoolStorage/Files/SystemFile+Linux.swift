@@ -9,7 +9,9 @@ extension SystemFile {
     func free(_ range: Range<Int64>) throws(CacheError) {
         while c_system_files_punch(descriptor, off_t(range.lowerBound), off_t(range.upperBound - range.lowerBound)) != 0
         {
-            guard errno == EINTR else { throw failure("could not be freed in part (\(range.inWords))") }
+            guard errno == EINTR else {
+                throw failure("still occupies disk space that could not be freed (\(range.inWords))")
+            }
         }
     }
 

@@ -48,7 +48,7 @@ final class SystemFile: StoredFile {
         if access == .create { protection.protectFile(descriptor, path) }
     }
 
-    /// Rejects an object that is not a file, without opening it. A missing file is accepted.
+    /// Rejects an object that is not a regular file, without opening it. A missing file is accepted.
     static func refuseOtherThanFile(_ path: String) throws(CacheError) {
         try checkPath(path)
         var status = stat()

@@ -114,7 +114,7 @@ final class ExportFile: Sendable {
         var status = stat()
         let isThere = lstat(path, &status) == 0
         if isThere, status.st_mode & S_IFMT != S_IFREG {
-            throw CacheError(.storage, "“\(path)” can't be replaced: it is not a file")
+            throw CacheError(.storage, "“\(path)” can't be replaced: it is not a regular file")
         }
         let folder = (path as NSString).deletingLastPathComponent
         let name = ".spool-\(GenerationIdentifier().hex).partial"
