@@ -57,7 +57,7 @@ struct RedirectWalk {
         return request
     }
 
-    /// Returns a text that is the same for two requests only if they receive the same response.
+    /// Returns a string that is the same for two requests only if they receive the same response.
     private func visit(at now: Date) -> String {
         "\(request.url.absoluteString)\n\(outgoing(at: now).headerFields[.cookie] ?? "")"
     }

@@ -62,7 +62,7 @@ final class OpenResources: Sendable {
         var entries: [Identity: Entry] = [:]
         /// The identities of each key, in the order in which they were opened.
         var identities: [CacheKey: [Identity]] = [:]
-        /// The last attempt of each identity for which a resource was opened while an expired one was still open.
+        /// For each identity whose open resource expired: the `attempt` of the resource that new readers share.
         var attempts: [Identity: Int] = [:]
         var closings: [Int: Task<Void, Never>] = [:]
         var closingCount = 0

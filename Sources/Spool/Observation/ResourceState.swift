@@ -1,7 +1,7 @@
 public import ByteRanges
 public import SpoolStorage
 
-/// The stored part of a resource, for a download bar or a list of episodes.
+/// The stored ranges, length and last error of a resource, for a progress bar or a list of episodes.
 public struct ResourceState: Sendable, Equatable {
     /// The stored ranges. They can be read without a request to the origin, unless the version has to be validated.
     public var storedRanges: ByteRangeSet

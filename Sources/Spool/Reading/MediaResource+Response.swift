@@ -92,7 +92,7 @@ extension MediaResource {
             media: self, range: .all, priority: .preload, chunkSize: 256 << 10, demand: demand, use: .stale)
     }
 
-    /// Returns a reader that uses the open version without a request to the origin.
+    /// Returns a reader that uses the open version without revalidating it. Missing bytes are still requested.
     ///
     /// Use this reader to read again from a response that was opened for a client. The client's directives have already
     /// decided whether that response may be used, and the decision must not be repeated without them.

@@ -28,7 +28,7 @@ package struct StoredResponse: Sendable, Hashable {
     /// Returns whether a request from a source without a resolver would also select this response (RFC 9111 §4.1).
     func isSelected(by source: MediaSource) -> Bool { freshness?.matches(source.headerFields) ?? true }
 
-    /// Returns a text that identifies the variant of the resource for a request with these fields.
+    /// Returns a string that identifies the variant that a request with these fields selects.
     func selection(by request: HTTPFields) -> String { freshness?.selection(by: request) ?? "" }
 
     /// Returns the age at a time in seconds since 1970, which is the value of `Age` (RFC 9111 §4.2.3).

@@ -71,7 +71,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
     /// The ``message``.
     public var description: String { message }
 
-    /// Returns the message to append to a text that already contains `redactedURL`.
+    /// Returns the message to append to a string that already contains `redactedURL`.
     package func message(after redactedURL: String) -> String {
         message.hasPrefix(redactedURL + " ") ? String(message.dropFirst(redactedURL.count + 1)) : message
     }

@@ -30,7 +30,7 @@ extension URL {
     /// Parses a URL from a command line. After the host, bytes that are not allowed in a URL are percent-encoded. Bytes
     /// that are already percent-encoded stay unchanged.
     ///
-    /// Foundation's own parser encodes all percent signs in a text that contains an invalid byte.
+    /// Foundation's own parser encodes all percent signs in a string that contains an invalid byte.
     fileprivate init?(entered text: String) {
         guard let authority = text.range(of: "://")?.upperBound else { return nil }
         let start = text[authority...].firstIndex { "/?#".contains($0) } ?? text.endIndex

@@ -47,7 +47,8 @@ struct ProgressLine: Sendable {
 struct LiveLine: Sendable {
     private let task: Task<Void, Never>?
 
-    /// Starts drawing a text ten times a second. The `text` function receives the number of columns of the terminal.
+    /// Starts drawing a line of text ten times a second. The `text` function receives the number of columns of the
+    /// terminal.
     init(isShown: Bool = Output.canDraw, text: @escaping @Sendable (_ columns: Int) async -> String) {
         guard isShown else {
             task = nil

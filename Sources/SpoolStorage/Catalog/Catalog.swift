@@ -228,8 +228,8 @@ final class Catalog: Sendable {
     func ordinal(at date: Date, _ db: Database) throws -> Int64 {
         guard !cipher.isPlain else { return date.microseconds }
         return try lastOrdinal.withLock { last in
-            // Pinned and unpinned resources each have an index. Numbers between two uses are left unused, as between
-            // two dates.
+            // Pinned and unpinned resources each have an index. Consecutive uses are 4 apart, so that a presentation
+            // can be recorded just after the use of its part, as with dates in microseconds.
             let highest =
                 try last
                 ?? [0, 1].map {

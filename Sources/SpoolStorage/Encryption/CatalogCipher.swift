@@ -180,7 +180,7 @@ struct KeyPermutation: Sendable {
 
     init(_ key: SymmetricKey) { self.key = key }
 
-    /// Returns the name of a key. If a text is not 64 hexadecimal digits, it is returned unchanged.
+    /// Returns the name of a key. A string that is not 64 lowercase hexadecimal digits is returned unchanged.
     func name(of key: String) -> String { apply(to: key, rounds: [0, 1, 2, 3]) }
 
     /// Returns the key that a name represents.

@@ -216,7 +216,8 @@ struct Evictor: Sendable {
         try? await store.flush()  // A failure has already been reported, and the recorded order applies.
         return await state.turns.run(0) {
             let before = state.freeing.byteCount
-            // All media is evicted in arbitrary order, including media without bytes.
+            // All media that is neither pinned nor open is evicted, including media without bytes. The policy's order
+            // does not matter.
             if size == 0 { await store.executor.run(in: .background) { evictAll() } }
             while ledger.used > size {
                 guard await store.executor.run(in: .background, { free(ledger.used - size) }) > 0 else { break }

@@ -75,7 +75,7 @@ extension Store {
 /// An operation that copies a closed cache, encrypts the copy with another key, and replaces the cache with the copy.
 ///
 /// Each media file is copied to a new name in the same directory, and a second catalog refers to the copies. At the
-/// end, the second catalog replaces the first one by a rename, and the previous media files are removed.
+/// end, the second catalog is renamed over the first one, and the previous media files are removed.
 ///
 /// Until the rename, the cache is unchanged. If the process is killed before the rename, no record names the copied
 /// files. The next opening removes them and the second catalog.

@@ -125,7 +125,7 @@ struct Verifier: Sendable {
     }
 }
 
-/// The result of a check of stored blocks. A block consists of 64 KiB of a media file, of which only a part may be
+/// The result of a check of stored blocks. A block is up to 64 KiB of a media file. Some blocks are only partly
 /// stored.
 public struct VerificationReport: Sendable, Hashable {
     /// The number of checked blocks.

@@ -2,7 +2,7 @@ public import Foundation
 import HTTPRanges
 public import Spool
 
-/// An HLS variant that has stored segments.
+/// An HLS variant with at least one stored segment.
 ///
 /// A player measures how fast it receives bytes, and stored bytes are received quickly. Therefore, the player may
 /// switch from a stored variant to another one. To prevent this, limit the bit rate: `item.preferredPeakBitRate =

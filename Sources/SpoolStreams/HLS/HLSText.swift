@@ -2,8 +2,8 @@
 struct HLSLines: Sequence, IteratorProtocol {
     private var rest: ArraySlice<UInt8>
 
-    /// Creates a sequence of the lines in a text. A byte order mark is skipped. The RFC forbids byte order marks, but
-    /// some playlists start with one.
+    /// Creates a sequence of the lines in a playlist. A byte order mark is skipped. The RFC forbids byte order marks,
+    /// but some playlists start with one.
     init(_ bytes: ArraySlice<UInt8>) {
         rest = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
     }

@@ -65,10 +65,10 @@ struct HLSVariables {
         return text.replacing("+", with: " ").percentDecoded
     }
 
-    /// Returns whether a text may refer to a variable.
+    /// Returns whether a string may refer to a variable.
     static func mayOccur(in text: String) -> Bool { text.utf8.contains(UInt8(ascii: "{")) && text.contains("{$") }
 
-    /// Returns a text with its variables replaced by their values, or `nil` if a variable is not defined. Variables
+    /// Returns a string with its variables replaced by their values, or `nil` if a variable is not defined. Variables
     /// within values are not replaced.
     ///
     /// - Parameter limit: The maximum size of the result, in bytes.
@@ -105,7 +105,7 @@ struct HLSVariables {
         return isPrefix && rest.isEmpty
     }
 
-    /// Calls `body` with the literal parts of a text and the values of its variables, in order, until it returns
+    /// Calls `body` with the literal parts of a string and the values of its variables, in order, until it returns
     /// `false`.
     ///
     /// - Returns: `false` if `body` returns `false` or if a variable is not defined.

@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// Replacements and removals of ranges in a text, from its start to its end. All other bytes stay unchanged.
+/// Replacements and removals of ranges in a manifest, from its start to its end. All other bytes stay unchanged.
 struct TextSplices {
     private let source: [UInt8]
     private var output: [UInt8] = []
@@ -59,7 +59,7 @@ struct TextSplices {
 }
 
 extension ByteRangeSet {
-    /// Returns the union of the set and the given ranges of a text.
+    /// Returns the union of the set and the given ranges.
     func adding(_ ranges: [Range<Int>]) -> ByteRangeSet {
         var all = self
         for range in ranges { all.insert(Int64(range.lowerBound)..<Int64(range.upperBound)) }
