@@ -21,7 +21,7 @@ struct TimeRangesTests {
     func ranges(media: TestMedia, pattern: Pattern) async throws {
         let delegate = try MemoryDelegate(media)
         let length = Int64(try media.bytes.count)
-        // The delegate holds the last third of the bytes.
+        // The delegate withholds the last third of the bytes.
         delegate.holdBack(length * 2 / 3..<length)
         let playing = Playing(delegate, name: media.rawValue) { $0.playerPattern = pattern }
         #expect(playing.item.loadedTimeRanges == [] && playing.item.seekableTimeRanges == [])

@@ -56,7 +56,7 @@ import Testing
         #expect(date.text.contains(" \(year) "), "\(date.text)")
     }
 
-    @Test("Every date from 1899 to 2101 can be written and parsed back to the same value")
+    @Test("Every date from 1899 through 2100 can be written and parsed back to the same value")
     func everyDay() {
         let wrong = (Int64(-25_932)...47_846).first { day in
             let seconds = day * 86_400 + 45_296

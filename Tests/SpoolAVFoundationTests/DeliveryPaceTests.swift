@@ -63,7 +63,7 @@ struct DeliveryPaceTests {
         let all = driver.requestData(offset: 0, knownLength: Self.length)
         try await clock.waitForSleepers(1)
         #expect(all.data.count >= 4 << 20 && all.data.count <= (4 << 20) + (128 << 10))
-        // After 250 ms, the bytes for this time are delivered.
+        // After 250 ms, the bytes that the pace allows in that time are delivered.
         clock.advance(by: .milliseconds(250))
         _ = await all.delivered(atLeast: 6 << 20)
         try await clock.waitForSleepers(1)

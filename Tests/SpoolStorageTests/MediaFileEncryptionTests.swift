@@ -11,7 +11,7 @@ struct MediaFileEncryptionTests {
     private static let formats: [BlockFormat] = [.aesGCM, .chaChaPoly]
 
     @Test(
-        "Bytes received in an encrypted file are readable immediately, and the file contains no unencrypted bytes",
+        "Bytes stored in an encrypted file are readable immediately, and the file contains no unencrypted bytes",
         arguments: formats)
     func landAndRead(format: BlockFormat) throws {
         let fixture = try MediaFixture(format: format)

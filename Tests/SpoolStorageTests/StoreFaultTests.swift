@@ -321,7 +321,7 @@ struct StoreFaultTests {
     }
 
     @Test(
-        "C35: if the disk rejects files or writes, bytes stay in memory, no space is claimed, and one event reports it",
+        "C35: if disk access fails, bytes stay in memory, no disk space is claimed, and one event reports the error",
         arguments: [POSIXErrorCode.ENOSPC, .EIO, .EROFS, .EMFILE], [FaultyFileSystem.Call.write, .open])
     func refusingDisk(_ code: POSIXErrorCode, _ call: FaultyFileSystem.Call) async throws {
         let store = try await fixture.open()

@@ -89,7 +89,7 @@ extension SpoolProcess {
     }
 }
 
-@Suite("Repeatedly killed processes", .timeLimit(.minutes(20)))
+@Suite("Processes killed one after another", .timeLimit(.minutes(20)))
 struct KillTests {
     @Test("C33: 50 processes killed at random times print correct bytes and leave a usable cache")
     func fifty() async throws {
