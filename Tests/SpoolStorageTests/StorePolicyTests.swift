@@ -153,7 +153,9 @@ struct StorePolicyTests {
             try await store.close()
             store = try await openRunning()
         }
-        // The wrong clock does not make media stay in the cache for ten years.
+        // The wrong clock does not make media stay in the cache for ten years. Work in the background reads both clocks, so
+        // it must not run while they are changed.
+        await store.waitUntilIdle()
         fixture.clock.advance(by: .seconds(900))
         store.recordUse(of: StoreFixture.key("b"))
         fixture.clock.advance(by: .seconds(200))
