@@ -47,7 +47,7 @@ public import Spool
     public var preloadedEntryCount = 3 { didSet { preloadUpcoming() } }
     /// The amount of the next entry to preload, after the starts of the upcoming entries. The default is one minute.
     public var nextEntryPreloadAmount = PreloadAmount.seconds(60) { didSet { preloadUpcoming() } }
-    /// The conditions under which preloads of entries pause. The default, ``PreloadConditions/standard``, pauses them
+    /// The conditions under which preloads of entries pause. The default, `PreloadConditions.standard`, pauses them
     /// in Low Data Mode. If the value is `nil`, these conditions never pause preloads. The preload of a stream is not
     /// paused once it has started.
     public var preloadConditions: PreloadConditions? {

@@ -42,8 +42,7 @@ package final class Store: Sendable {
         /// The free space to leave on the volume, in bytes; `nil` for the standard, which depends on the size of the
         /// volume. The default, 0, disables this minimum.
         package var minimumFreeSpace: Int64? = 0
-        /// The maximum memory for media that can't be stored, in bytes, for all resources together. It must be at least
-        /// 1 MiB.
+        /// The maximum memory for media that can't be stored, in bytes, for all resources. The minimum is 1 MiB.
         package var memoryLimit: Int64
         /// The maximum time that a player waits for space on disk. Players wait if the disk is slow, or if another
         /// program has locked the catalog. The time is short, because it delays playback.
