@@ -5,8 +5,7 @@ import Synchronization
 extension Store: GenerationOwner {
     var elapsed: Duration { clock.elapsed() }
 
-    /// Returns a lease on the version that is stored for the key, and opens it if necessary; `nil` if nothing is
-    /// stored.
+    /// Returns a lease on the stored version of the key, opened if necessary; `nil` if nothing is stored.
     ///
     /// If nothing is stored, but a version that is being received has stored bytes, that version becomes the stored
     /// one. A version in an unknown format counts as not stored, and is not changed.
