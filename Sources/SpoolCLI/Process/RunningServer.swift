@@ -79,6 +79,7 @@ struct RunningServer: Error {
         let http: any Upstream
 
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
+            let original = request.url
             var request = request
             do {
                 let path = ForwardAddress.requestTarget(for: try OriginURL(request.url))
@@ -91,7 +92,10 @@ struct RunningServer: Error {
             request.headerFields[.proxyAuthorization] = "Bearer \(secret)"
             // This is the lowest urgency (RFC 9218 §4.1).
             if isPreload { request.headerFields[.priority] = "u=7" }
-            return try await http.open(request)
+            var response = try await http.open(request)
+            // References in a playlist are relative to its own URL, not to its URL at the server.
+            response.url = original
+            return response
         }
     }
 }

@@ -185,21 +185,24 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E90: commands for streams also use the server, which then stores all media`() async throws {
+    @Test("E90, E476: commands for streams also use the server, which then stores all media", arguments: [true, false])
+    func streams(limitsHosts: Bool) async throws {
         var guarded = Self.film
         guarded.rules = [.always(.requiresField("X-Key", "1", else: 401))]
-        try await withOrigin(["/a.mp4": guarded, "/b.mp4": Self.film]) { origin, spool in
-            let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\n\(origin.url("/a.mp4"))\n#EXTINF:4,\n/b.mp4\n"
+        try await withOrigin(["/a.mp4": guarded, "/b.mp4": Self.film, "/c/d.mp4": Self.film]) { origin, spool in
+            let references = ["\(origin.url("/a.mp4"))", "/b.mp4", "c/d.mp4"]
+            let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n" + references.map { "#EXTINF:4,\n\($0)\n" }.joined()
             let type = "application/vnd.apple.mpegurl"
             origin.set("/list.m3u8", OriginResource(.data(Data((list + "#EXT-X-ENDLIST\n").utf8)), contentType: type))
             let url = origin.url("/list.m3u8").absoluteString
             // The operator may request any host, with any header fields.
-            let ended = try await Self.serving(spool, "--freshness immutable --allow-host other.example") { _ in
+            let options = "--freshness immutable" + (limitsHosts ? " --allow-host other.example" : "")
+            let ended = try await Self.serving(spool, options) { _ in
                 let began = try await spool.run("preload", url, "--seconds", "1", "--header", "X-Key: 1")
                 #expect(began.status == 0 && began.errors.isEmpty)
                 let rest = try await spool.run("get", "--hls", url)
                 #expect(rest.status == 0 && rest.errors.isEmpty)
-                for path in ["/a.mp4", "/b.mp4"] {
+                for path in ["/a.mp4", "/b.mp4", "/c/d.mp4"] {
                     #expect(try await spool.untilStored(700_000, of: origin.url(path).absoluteString) == 700_000)
                     #expect(origin.log.bytesSent(path) == 700_000)
                 }
