@@ -91,7 +91,7 @@ struct UsageError {
             ("--trusted-proxy", "an IP address or a block, such as 10.0.0.0/8"),
             ("--max-connections-per-client", "a number, 1 or greater"), ("--request-directives", "follow or ignore"),
             ("<file>", "the file to write"), ("<set>", "the set's name"),
-            ("<url", "a URL with a host, such as https://example.com/video.mp4"),
+            ("<url", "an http or https URL with a host, such as https://example.com/video.mp4"),
         ]
         let words = place.split(separator: " ")
         return forms.first { name, _ in
