@@ -102,8 +102,8 @@ struct ErrorReport {
         case let failure as CommandFailure where failure.code == .usage:
             (lines, status) = ([failure.message], 64)
         case let failure as CommandFailure: lines = [failure.message]
-        case let error as CacheError:
-            lines = [[error.message, error.advice].compactMap(\.self).joined(separator: "; ")]
+        case let error as CacheError: lines = [Self.line(error, error.advice)]
+        case let advised as AdvisedError: lines = [Self.line(advised.error, advised.advice)]
         case let error as UpstreamError: lines = [error.message]
         case let error as ProxyError: lines = [error.description]
         case is CancellationError: lines = ["interrupted; received bytes stay in the cache"]
@@ -112,6 +112,10 @@ struct ErrorReport {
             let message = SpoolCommand.message(for: error)
             lines = [status == 64 ? UsageError(message, arguments: arguments).text : message]
         }
+    }
+
+    private static func line(_ error: CacheError, _ advice: String?) -> String {
+        [error.message, advice].compactMap(\.self).joined(separator: "; ")
     }
 }
 
@@ -124,12 +128,9 @@ extension CacheError {
                 + "and get of stored bytes still work"
         case .catalogTooNew: "use that version, or choose another directory with --cache"
         case .catalogDamaged: "“spool verify” moves the catalog aside and creates an empty one"
-        case .notStored where message.hasPrefix("unknown set ") || message.hasPrefix("the set "):
-            "“spool offline list” lists the sets and their media"
-        case .notStored where message.hasSuffix("contains no cache"): "choose a cache directory with --cache"
+        // Without a key, the error is about the directory.
+        case .notStored where key == nil: "choose a cache directory with --cache"
         case .notStored: "“spool ls” lists the stored media"
-        case .incomplete where message.contains(" in the set “"): "“spool offline add” fetches the rest"
-        case .incomplete where message.hasSuffix("again"): nil
         case .incomplete: "“spool get” fetches the rest"
         case .capacityExceeded: "use a larger --capacity, or unpin or remove other media"
         case .keyRequired: "--key-file or --passphrase-file specifies the key"

@@ -22,7 +22,7 @@ extension MediaURL {
 
     /// The error for a resource that is not in the cache.
     var notStored: CacheError {
-        CacheError(.notStored, "\(MediaSource(url: url).redactedURL) is not in the cache")
+        CacheError(.notStored, "\(MediaSource(url: url).redactedURL) is not in the cache", key: key)
     }
 }
 

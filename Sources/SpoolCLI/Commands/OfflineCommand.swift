@@ -93,8 +93,9 @@ struct OfflineListCommand: AsyncParsableCommand {
         guard let set, !missing.isEmpty else { return }
         let count = "\(missing.count) of \(reports.count.counted("file"))"
         throw CommandFailures(all: [
-            CacheError(
-                .incomplete, "\(count) in the set “\(set.shown)” \(missing.count == 1 ? "is" : "are") not complete")
+            AdvisedError(
+                .incomplete, "\(count) in the set “\(set.shown)” \(missing.count == 1 ? "is" : "are") not complete",
+                advice: "“spool offline add” fetches the rest")
         ])
     }
 }
@@ -129,7 +130,9 @@ struct OfflineRemoveCommand: AsyncParsableCommand {
                     removed.append(source.redactedURL)
                 } else {
                     failures.append(
-                        CacheError(.notStored, "the set “\(set.shown)” does not contain \(source.redactedURL)"))
+                        AdvisedError(
+                            .notStored, "the set “\(set.shown)” does not contain \(source.redactedURL)",
+                            advice: OfflineReport.listAdvice))
                 }
             }
             return (removed, failures)

@@ -32,7 +32,8 @@ struct OfflineSession {
             savingQuery = true
             sources = found.items.compactMap { $0.url.map { MediaSource(url: $0) } }
             failures = found.missing.filter { $0.url == nil }.map { item in
-                CacheError(.incomplete, "\(item.redactedURL): to resume this download, give its URL again")
+                AdvisedError(
+                    .incomplete, "\(item.redactedURL): to resume this download, give its URL again", advice: nil)
             }
         }
         let downloads = try await cache.downloads.add(sources, to: set, remembersQuery: savingQuery)
@@ -88,8 +89,11 @@ struct OfflineReport: Encodable, Sendable {
         return "\(set.shown)  \(ByteCount(bytes: storedBytes).text)\(goal)  \(url)\(state)"
     }
 
-    static func noSet(_ name: String) -> CacheError {
-        CacheError(.notStored, "unknown set “\(name.shown)”")
+    /// The next step after an error about the contents of a set.
+    static let listAdvice = "“spool offline list” lists the sets and their media"
+
+    static func noSet(_ name: String) -> AdvisedError {
+        AdvisedError(.notStored, "unknown set “\(name.shown)”", advice: listAdvice)
     }
 }
 #endif

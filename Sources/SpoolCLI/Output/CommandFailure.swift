@@ -47,6 +47,18 @@ struct CommandFailures: Error {
     var all: [any Error]
 }
 
+/// An error of the cache whose next step is not the usual one for its code.
+struct AdvisedError: Error {
+    var error: CacheError
+    /// The next step for the user, or `nil` if the message includes it.
+    var advice: String?
+
+    init(_ code: CacheError.Code, _ message: String, advice: String?) {
+        error = CacheError(code, message)
+        self.advice = advice
+    }
+}
+
 /// A warning from a command that continues. Each warning has a row in docs/errors.md.
 enum Warning: String, CaseIterable, Sendable {
     /// New media is not stored, or a damaged catalog was moved aside. This is detected when the cache is opened.

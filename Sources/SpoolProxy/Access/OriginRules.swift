@@ -79,6 +79,12 @@ struct HostPattern: Sendable, Hashable {
     private let isSuffix: Bool
     private let port: Int?
 
+    /// Returns the message for a text that is not a pattern.
+    static func invalidMessage(_ text: String) -> String {
+        "invalid host pattern “\(String(text.prefix(80)).escapedForMessage)”; use a host such as example.com or "
+            + "*.example.com"
+    }
+
     /// Parses a pattern. The result is `nil` if the text is not a pattern.
     init?(_ text: String) {
         if text == "*" {
@@ -117,10 +123,7 @@ final class HostOverrides: Sendable {
         var patterns: [HostPattern] = []
         for host in hosts {
             guard let pattern = HostPattern(host) else {
-                throw RequestFailure(
-                    400,
-                    "invalid host pattern “\(String(host.prefix(80)).escapedForMessage)”; use a host such as example.com "
-                        + "or *.example.com")
+                throw RequestFailure(400, HostPattern.invalidMessage(host))
             }
             patterns.append(pattern)
         }

@@ -33,9 +33,7 @@ extension ProxyConfiguration {
             )
         }
         for pattern in allowedHosts {
-            try check(
-                HostPattern(pattern) != nil,
-                "invalid host pattern “\(pattern.escapedForMessage)”; use a host such as example.com or *.example.com")
+            try check(HostPattern(pattern) != nil, HostPattern.invalidMessage(pattern))
         }
         for page in corsOrigins where !["*", "null"].contains(page) {
             // Browsers send an origin in this format (RFC 6454 §6.2). Any other text would not match a page.
