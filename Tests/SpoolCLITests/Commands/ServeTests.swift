@@ -189,8 +189,9 @@ import FoundationNetworking
     func streams(limitsHosts: Bool) async throws {
         var guarded = Self.film
         guarded.rules = [.always(.requiresField("X-Key", "1", else: 401))]
-        try await withOrigin(["/a.mp4": guarded, "/b.mp4": Self.film, "/c/d.mp4": Self.film]) { origin, spool in
-            let references = ["\(origin.url("/a.mp4"))", "/b.mp4", "c/d.mp4"]
+        try await withOrigin(["/a.mp4": Self.film, "/b.mp4": Self.film, "/c/d.mp4": guarded]) { origin, spool in
+            // The first command reads the playlist from the origin, and fetches only the first segment.
+            let references = ["c/d.mp4", "/b.mp4", "\(origin.url("/a.mp4"))"]
             let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n" + references.map { "#EXTINF:4,\n\($0)\n" }.joined()
             let type = "application/vnd.apple.mpegurl"
             origin.set("/list.m3u8", OriginResource(.data(Data((list + "#EXT-X-ENDLIST\n").utf8)), contentType: type))
