@@ -265,7 +265,7 @@ struct ManifestResponder: Sendable {
             named: result.named, membersTag: result.membersTag, memory: share)
         // If too little memory is left, the result is not remembered.
         if result.isRepeatable, received.bytes.count >= RewrittenManifests.minimumBytes,
-            (try? share.resize(to: result.bytes.count + received.bytes.count)) != nil,
+            share.resizeIfPossible(to: result.bytes.count + received.bytes.count),
             !rewrittenManifests.note(entry, for: call)
         {
             try share.resize(to: result.bytes.count)

@@ -16,6 +16,7 @@ struct ResponseSender: Sendable {
 
     /// Sends the head and the body.
     func send(_ response: Response, _ head: ResponseHead, _ framing: Response.Framing) async -> SendOutcome {
+        // The memory of a manifest is counted until the client has received the last byte.
         defer { withExtendedLifetime(response.memory) {} }
         var isPaced = false
         if !response.isStored, case .media = response.body { isPaced = true }
