@@ -147,8 +147,7 @@ extension Planner {
     /// Returns whether a transfer that now has a connection may send its request, and the actions to perform.
     /// Otherwise, the transfer is cancelled, and is planned again once its request may be sent.
     ///
-    /// While the transfer waited, the origin may have sent `Retry-After`, or a player may have started to wait while
-    /// only preloads need the transfer.
+    /// The origin may have sent `Retry-After` meanwhile, or only preloads need the transfer while a player waits.
     package mutating func maySendRequest(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
@@ -344,7 +343,7 @@ extension Planner {
         guard let support, plan.rangeSupport != support else { return false }
         plan.rangeSupport = support
         if support == .unsupported {
-            for id in plan.transfers.ids { plan.transfers.update(id) { $0.recordRangesUnsupported() } }
+            for id in plan.transfers.ids { plan.transfers.update(id) { $0.recordMissingRangeSupport() } }
         }
         return true
     }

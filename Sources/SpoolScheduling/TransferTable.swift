@@ -433,7 +433,7 @@ struct TransferState {
     }
 
     /// Records that the origin does not support ranges, so that a whole body is the only source of its bytes.
-    mutating func recordRangesUnsupported() { if isWhole { isSequential = true } }
+    mutating func recordMissingRangeSupport() { if isWhole { isSequential = true } }
 
     /// Records that the transfer no longer counts as a retry.
     mutating func forgetPlace() { place = nil }

@@ -130,7 +130,7 @@ struct ResponseEvaluation {
                 return .refuse(.init(kind: .malformed, status: 206, reason: reason))
             }
             guard current == nil, servesReaders(placement) else {
-                scheduler.recordRangesUnsupported()
+                scheduler.recordMissingRangeSupport()
                 return .restart
             }
         }
@@ -143,7 +143,7 @@ struct ResponseEvaluation {
             }
         }
         if isNew, current != nil, resource.versionsDisagree {
-            scheduler.recordRangesUnsupported()
+            scheduler.recordMissingRangeSupport()
             if head.status.code == 206, !isWhole { return .restart }
         }
         if let discrepancy = placement.discrepancy { resource.send(.inconsistentResponse(discrepancy)) }

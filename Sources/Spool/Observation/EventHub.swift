@@ -127,8 +127,8 @@ final class EventHub: Sendable {
 
 /// The events that one listener has not read yet, in order.
 ///
-/// The limit applies to each kind separately. A slow listener loses the oldest events of a frequent kind, but no events
-/// of other kinds. Events about consecutive stored ranges are joined until they are read.
+/// The limit applies to each kind of event. If a listener is slow, it loses only the oldest events of the kinds that
+/// exceed the limit. Unread events about adjacent stored ranges are combined into one event.
 final class EventQueue: Sendable {
     /// The maximum number of waiting events of one kind.
     static let limit = 1024

@@ -76,7 +76,7 @@ extension Scheduler {
     func requestRejected(_ id: TransferID) -> Bool { inspect { $0.machine.requestRejected(id) } }
 
     /// Records that parts of responses can't be combined, or that the origin ignores range requests.
-    func recordRangesUnsupported() { feed { $0.machine.recordMissingRangeSupport() } }
+    func recordMissingRangeSupport() { feed { $0.machine.recordMissingRangeSupport() } }
 
     /// Records that the headers of a response have been received, and that its bytes follow.
     func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }

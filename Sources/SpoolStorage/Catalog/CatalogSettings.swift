@@ -77,7 +77,7 @@ struct CatalogSettings {
         let (value, capacity) = try catalog.read { db in (try db.setting("capacity"), try db.number("capacity")) }
         guard let value, !value.isNull, capacity == nil else { return capacity }
         if case .int64(Block.offsetLimit...) = value.storage { return Block.offsetLimit }
-        return try max(1 << 30, storedBytes() + rowBytes())
+        return try max(CacheCapacity.standardByteCount, storedBytes() + rowBytes())
     }
 
     /// Sets the capacity, or removes it if it is `nil`. A larger number than 2^53 is recorded as 2^53.

@@ -13,8 +13,8 @@ struct CatalogTransaction {
 
     /// Adds a version of a resource, and removes the records of the previous version.
     ///
-    /// The date of creation does not change, unless it can't be read. The pin changes only if the resource is a member
-    /// of a set and is not pinned separately. The resource counts as used at `date`.
+    /// The date of creation does not change, unless it can't be read. The pin of a resource changes only if the
+    /// resource is in a set, and is not pinned separately. The date of use becomes `date`.
     ///
     /// - Parameters:
     ///   - identifier: The name of the version's media file.

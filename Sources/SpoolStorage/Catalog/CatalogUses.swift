@@ -203,11 +203,10 @@ struct CatalogUses {
             let rows = try Row.fetchCursor(db, sql: "SELECT key, usedSealed, lastUsedAt, id FROM resource")
             var late: [(id: Int64, name: String)] = []
             while let row = try rows.next() {
-                // A date that another program has changed counts as old.
-                guard let id = row.number(3), let name = try? row.text(0),
-                    let used = try? cipher.open(row, 1, number: 2, .lastUsedAt, of: name), used.microseconds > wrong
-                else { continue }
-                late.append((id, name))
+                let key = try? row.text(0)  // A repair removes rows whose key is invalid.
+                guard let id = row.number(3), let name = key else { continue }
+                let used = try? cipher.open(row, 1, number: 2, .lastUsedAt, of: name)  // A changed date counts as old.
+                if let used, used.microseconds > wrong { late.append((id, name)) }
             }
             return late
         }

@@ -129,7 +129,8 @@ public struct CacheCapacity: Sendable, Hashable {
     public static let unlimited = CacheCapacity(kind: .unlimited)
 
     /// A capacity of one gibibyte, which is the default.
-    public static let standard = bytes(1 << 30)
+    public static let standard = bytes(standardByteCount)
+    static let standardByteCount: Int64 = 1 << 30
 
     /// The capacity that is recorded in the directory; unlimited if none is recorded.
     package static let remembered = CacheCapacity(kind: .remembered)

@@ -344,8 +344,8 @@ package struct GenerationDescription: Sendable, Hashable {
     /// Returns the part of the unused space that is counted separately. Every row already includes 4 KiB for it.
     static func countedPadding(_ padding: Int64) -> Int64 { max(0, padding - pageBytes) }
 
-    /// Returns the number of bytes that a resource with this description uses on disk in addition to its media. Texts
-    /// of more than 2 KiB use separate pages in the catalog.
+    /// Returns the number of bytes that a resource with this description uses on disk in addition to its media. The
+    /// catalog stores each text that exceeds 2 KiB in separate pages.
     func rowBytes(url: String) -> Int64 {
         let texts = [url, contentType ?? "", version, fields].reduce(0) { $0 + Int64($1.utf8.count) }
         let page = Self.pageBytes

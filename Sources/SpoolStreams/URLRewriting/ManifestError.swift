@@ -29,8 +29,8 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
     /// The maximum total size of the absolute URLs of the files that a manifest references, in bytes.
     static let maximumURLBytes = 256 << 20
 
-    /// Checks the total size of the absolute URLs in a manifest. A relative reference of one byte can stand for a URL
-    /// as long as the URL of the manifest.
+    /// Checks the total size of the absolute URLs in a manifest. A relative reference of one byte can have an
+    /// absolute URL that is longer than the URL of the manifest.
     ///
     /// - Parameters:
     ///   - count: The number of references.
