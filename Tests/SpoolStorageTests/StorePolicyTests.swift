@@ -153,8 +153,7 @@ struct StorePolicyTests {
             try await store.close()
             store = try await openRunning()
         }
-        // The wrong clock does not make media stay in the cache for ten years. Work in the background reads both clocks, so
-        // it must not run while they are changed.
+        // The wrong clock does not make media stay in the cache for ten years.
         await store.waitUntilIdle()
         fixture.clock.advance(by: .seconds(900))
         store.recordUse(of: StoreFixture.key("b"))
@@ -163,6 +162,26 @@ struct StorePolicyTests {
         #expect(try await names(store) == ["b"])
         try await store.checkLedger()
         try await store.close()
+    }
+
+    @Test("E477: the clocks are read again if the process was suspended between reading one and the other")
+    func suspendedBetweenReadings() {
+        let clock = ManualClock()
+        let suspensions = Mutex(2)
+        let cacheClock = CacheClock(
+            clock: clock,
+            now: {
+                let date = Date(timeIntervalSince1970: clock.now.offset / .seconds(1))
+                let isSuspended = suspensions.withLock { count in
+                    count -= 1
+                    return count >= 0
+                }
+                if isSuspended { clock.advance(by: .seconds(3600)) }
+                return date
+            })
+        let (now, elapsed) = cacheClock.times()
+        #expect(elapsed == .seconds(7200))
+        #expect(now == Date(timeIntervalSince1970: 7200))
     }
 
     /// Opens a store with a maximum age of 1000 seconds, whose wall clock advances with the test's clock.

@@ -33,6 +33,19 @@ package struct CacheClock: Sendable {
     /// A random number from 0 up to, but not including, 1.
     package var jitter: Double { Double(random() >> 11) * 0x1p-53 }
 
+    /// Returns the wall clock's date and the time that has elapsed, both read at nearly the same moment.
+    ///
+    /// If the process was suspended between the two readings, the clocks are read again. Otherwise, the pause would look
+    /// like a sudden change of the wall clock.
+    func times() -> (now: Date, elapsed: Duration) {
+        var before = elapsed()
+        while true {
+            let (now, after) = (now(), elapsed())
+            if after - before < .seconds(1) { return (now, after) }
+            before = after
+        }
+    }
+
     /// Returns the wall clock's whole seconds since 1970.
     package func secondsSince1970() -> Int64 { Int64(now().timeIntervalSince1970) }
 }

@@ -119,9 +119,9 @@ final class AgeLimit: Sendable {
     /// Reads the time from which ages count, before the store records a use. The method blocks.
     func readStart() throws {
         guard let age else { return }
-        let start = AgeStart(
-            try catalog.settings.ageRecord(), newestUse: try catalog.uses.newestUse(), age: age, now: clock.now(),
-            elapsed: clock.elapsed())
+        let (record, newestUse) = (try catalog.settings.ageRecord(), try catalog.uses.newestUse())
+        let (now, elapsed) = clock.times()
+        let start = AgeStart(record, newestUse: newestUse, age: age, now: now, elapsed: elapsed)
         self.start.withLock { $0 = start }
         recordCalendar(isLook: true)
     }
@@ -132,7 +132,7 @@ final class AgeLimit: Sendable {
     /// - Parameter isLook: Whether to record the time even without a sudden change.
     func recordCalendar(isLook: Bool = false) {
         guard age != nil else { return }
-        let (now, elapsed) = (clock.now(), clock.elapsed())
+        let (now, elapsed) = clock.times()
         let record = start.withLock { start -> AgeStart.Record? in
             guard let restarts = start?.pass(now: now, elapsed: elapsed), restarts || isLook else { return nil }
             return start?.record

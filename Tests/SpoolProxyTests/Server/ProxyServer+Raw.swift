@@ -55,6 +55,17 @@ enum RawConnection {
     }
 }
 
+extension RawConnection {
+    /// Returns whether a new connection is accepted. It is closed immediately.
+    static func isAccepted(port: Int) async -> Bool {
+        let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        // This fails if no process is listening.
+        guard let channel = try? await bootstrap.connect(host: "127.0.0.1", port: port).get() else { return false }
+        try? await channel.close().get()  // This fails only if the channel is closed.
+        return true
+    }
+}
+
 extension ProxyServer {
     /// Sends text over a new connection, and returns all bytes that are received until it ends.
     func exchange(_ text: String) async throws -> [UInt8] {
