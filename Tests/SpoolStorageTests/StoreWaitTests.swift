@@ -374,6 +374,45 @@ struct StoreWaitTests {
         try await store.close()
     }
 
+    @Test("E478: if the readers of all open versions move, a search for space still queries only a limited number of them")
+    func allReadersMove() async throws {
+        let count = 3 * VersionEvictor.queryLimit
+        let store = try await fixture.open(capacity: Int64(2 * count) * block)
+        var users: [TestUser] = []
+        var leases: [Lease] = []
+        for number in 0..<count {
+            let user = TestUser()
+            user.near.withLock { $0 = 0..<Int64.max }
+            users.append(user)
+            leases.append(try fixture.begin("\(number)", length: 2 * block, in: store, user: user))
+            try await fixture.store(0..<2 * block, of: "\(number)", in: leases[number].generation)
+        }
+        await store.waitUntilIdle()
+        func asked() -> [Int] { users.map { user in user.state.withLock { $0.asked } } }
+        let new = try fixture.begin("new", length: 64 * block, in: store)
+        // The first search in a second queries all versions.
+        try await fixture.store(0..<block, of: "new", in: new.generation)
+        let start = asked()
+        for index in 1...4 as ClosedRange<Int64> {
+            for lease in leases { lease.generation.recordMove() }
+            let before = asked()
+            try await fixture.store(Block.range(of: index), of: "new", in: new.generation)
+            #expect((1...VersionEvictor.queryLimit).contains(zip(asked(), before).count { $0 > $1 }))
+        }
+        // The searches take turns, so that no version is left out.
+        #expect(zip(asked(), start).allSatisfy { $0 > $1 })
+        // A version that is queried late is found within a few searches.
+        users[count - 1].near.withLock { $0 = block..<Int64.max }
+        for index in 5...8 as ClosedRange<Int64> {
+            for lease in leases { lease.generation.recordMove() }
+            try await fixture.store(Block.range(of: index), of: "new", in: new.generation)
+        }
+        #expect(leases[count - 1].generation.storedRanges == [block..<2 * block])
+        for lease in leases + [new] { lease.end() }
+        try await store.checkLedger()
+        try await store.close()
+    }
+
     @Test("E168: while a version is being opened, changes to other resources do not cause its record to be read again")
     func otherChanges() async throws {
         var store = try await fixture.open()

@@ -13,6 +13,8 @@ struct VersionEvictor: Sendable {
         /// The elapsed time until which media is evicted as whole files, because the file system does not support
         /// sparse files. It is `nil` if sparse files may be supported.
         private let wholeUntil = Mutex<Duration?>(nil)
+        /// The stamp of the open version that was queried last.
+        fileprivate let lastQueried = Atomic<UInt64>(0)
         fileprivate let evictedByteCount = Atomic<Int64>(0)
 
         /// The number of bytes that have been evicted since the store was opened.
@@ -33,6 +35,10 @@ struct VersionEvictor: Sendable {
 
     /// The time for which media is evicted as whole files after the file system has failed to free a part of a file.
     static let wholeFileTime = Duration.seconds(3600)
+
+    /// The number of open versions that one search for space may query in vain. If all readers of hundreds of versions
+    /// receive bytes, each search would otherwise query all of them.
+    static let queryLimit = 32
 
     private let store: Store
     private let state: State
@@ -130,12 +136,20 @@ struct VersionEvictor: Sendable {
     /// method blocks.
     ///
     /// - Parameter queriesAll: Whether to query users again even if none of their readers has moved since the last
-    ///   query.
+    ///   query. Otherwise, at most ``queryLimit`` versions are queried in vain. The next search continues after them.
     func freeUsed(_ count: Int64, queriesAll: Bool) throws -> Int64 {
         var freed: Int64 = 0
-        let lives = store.table.withLock { table in table.used { queriesAll || $0.mayHaveEvictableBytes } }
+        var lives = store.table.withLock { table in table.used { queriesAll || $0.mayHaveEvictableBytes } }[...]
+        if !queriesAll, lives.count > Self.queryLimit {
+            let last = state.lastQueried.load(ordering: .relaxed)
+            let next = lives.firstIndex { $0.stamp > last } ?? lives.startIndex
+            lives = lives[next...] + lives[..<next]
+        }
+        var left = queriesAll ? Int.max : Self.queryLimit
         // An open version can't be evicted as a whole.
-        for life in lives where freed < count && !evictsWholeFiles {
+        for life in lives where freed < count && left > 0 && !evictsWholeFiles {
+            left -= 1
+            state.lastQueried.store(life.stamp, ordering: .relaxed)
             // If readers of the version move after this point, the version is examined again.
             life.generation.recordQueried()
             guard let disk = life.generation.disk, disk.storedByteCount > 0,
@@ -144,6 +158,7 @@ struct VersionEvictor: Sendable {
             let gone = evictOffered(count - freed, of: disk.storedRanges, life) { evict($0, of: life.generation, disk) }
             recordEvicted(gone, of: life.generation)
             freed += gone.byteCount
+            if !gone.isEmpty { left += 1 }
         }
         return freed
     }
