@@ -265,6 +265,7 @@ let package = Package(
                 .product(name: "NIOHPACK", package: "swift-nio-http2", condition: asyncHTTPClient),
                 .product(name: "NIOHTTP1", package: "swift-nio", condition: asyncHTTPClient),
                 .product(name: "NIOHTTP2", package: "swift-nio-http2", condition: asyncHTTPClient),
+                .product(name: "NIOPosix", package: "swift-nio", condition: asyncHTTPClient),
                 .product(name: "NIOSSL", package: "swift-nio-ssl", condition: asyncHTTPClient),
             ]
         ),

@@ -131,7 +131,10 @@ public final class AsyncHTTPClientUpstream: Upstream {
             }
             settings.http2ConnectionDebugInitializer = prepares
             settings.http2StreamChannelDebugInitializer = { channel in
-                channel.eventLoop.makeCompletedFuture { try FrameGate.add(to: channel) }
+                channel.eventLoop.makeCompletedFuture {
+                    try FrameGate.add(to: channel)
+                    try BodyGatherer.add(toStream: channel)
+                }
             }
             settings.tlsConfiguration = tls
             if case .tunnel(let proxy) = route { settings.proxy = .init(proxy) }

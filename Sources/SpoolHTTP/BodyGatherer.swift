@@ -4,9 +4,10 @@ import NIOHPACK
 import NIOHTTP1
 import NIOHTTP2
 
-/// A handler that joins the small pieces of an HTTP/1 response body from one read of the socket.
+/// A handler that joins the small pieces of a response body from one read of the socket.
 ///
-/// An origin may send a body in chunks of one byte. The parser then splits one read into tens of thousands of pieces.
+/// An origin may send a body in chunks or HTTP/2 frames of one byte. The parser then splits one read into tens of
+/// thousands of pieces.
 /// With this handler, the client and the cache receive up to ``ReceivedBytes/gatherLimit`` bytes at a time. No byte is
 /// delayed: all bytes of a read are passed on when that read is complete.
 ///
@@ -26,10 +27,16 @@ final class BodyGatherer: ChannelInboundHandler {
     private var readsLittle = false
 
     /// Adds a gatherer between the parser and the client, after the ``HeadGate``.
-    static func add(to channel: any Channel) throws {
+    static func add(to channel: any Channel) throws { try add(to: channel, after: HeadGate.self) }
+
+    /// Adds a gatherer to an HTTP/2 stream, between the conversion of its frames and the client.
+    static func add(toStream channel: any Channel) throws {
+        try add(to: channel, after: HTTP2FramePayloadToHTTP1ClientCodec.self)
+    }
+
+    private static func add<H: ChannelHandler>(to channel: any Channel, after type: H.Type) throws {
         let pipeline = channel.pipeline.syncOperations
-        let gate = try pipeline.handler(type: HeadGate.self)
-        try pipeline.addHandler(BodyGatherer(), position: .after(gate))
+        try pipeline.addHandler(BodyGatherer(), position: .after(pipeline.handler(type: type)))
     }
 
     /// The allocator for reads of up to 256 KiB instead of 64 KiB, because larger pieces cost less per byte.
@@ -89,18 +96,20 @@ final class BodyGatherer: ChannelInboundHandler {
     }
 
     private func readLittle(_ context: ChannelHandlerContext) {
-        guard !readsLittle else { return }
         readsLittle = true
         // A channel without this option reads as before, which only costs time.
-        try? context.channel.syncOptions?.setOption(
+        try? socket(context).syncOptions?.setOption(
             .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: Self.smallRead))
     }
 
     private func readMuch(_ context: ChannelHandlerContext) {
         guard readsLittle else { return }
         readsLittle = false
-        try? context.channel.syncOptions?.setOption(.recvAllocator, value: Self.largeReads)  // The same applies here.
+        try? socket(context).syncOptions?.setOption(.recvAllocator, value: Self.largeReads)  // The same applies here.
     }
+
+    /// The connection's channel. The streams of an HTTP/2 connection share it.
+    private func socket(_ context: ChannelHandlerContext) -> any Channel { context.channel.parent ?? context.channel }
 }
 
 /// A filter for HTTP/1 responses with an invalid status, on which AsyncHTTPClient would crash.

@@ -2,14 +2,18 @@
 import Foundation
 import NIOCore
 import NIOEmbedded
+import NIOHPACK
 import NIOHTTP1
+import NIOHTTP2
+import NIOPosix
+import NIOSSL
 import Spool
 import SpoolTesting
 import Testing
 
 @testable import SpoolHTTP
 
-/// Tests of the handler that joins the pieces of an HTTP/1 body between the parser and the client.
+/// Tests of the handler that joins the pieces of a body between the parser and the client.
 @Suite(.timeLimit(.minutes(5))) struct BodyGathererTests {
     /// Sends the parts of one read through a gatherer. Returns the resulting body pieces, and whether the response has
     /// ended.
@@ -82,6 +86,79 @@ import Testing
                 #expect(pieces < 10_000, "the pieces of a read are joined")
             }
             #expect(Set(origin.log.exchanges.map(\.connection)).count == 1)
+        }
+    }
+
+    @Test("E479: the frames of one byte in an HTTP/2 body are joined, and the connection then serves the next response")
+    func frames() async throws {
+        let certificate = try TestCertificate.make()
+        defer { certificate.remove() }
+        let server = try await FrameServer(certificate.identity, byteCount: 20_000)
+        let upstream = AsyncHTTPClientUpstream(additionalTrustRoots: [certificate.identity.certificate])
+        let url = try #require(URL(string: "https://127.0.0.1:\(server.port)/a"))
+        for _ in 0..<2 {
+            let response = try await upstream.open(UpstreamRequest(url: url))
+            var (received, pieces): ([UInt8], Int) = ([], 0)
+            for try await chunk in response.body {
+                chunk.withUnsafeBytes { received += $0 }
+                pieces += 1
+            }
+            #expect(received == (0..<20_000).map { UInt8(truncatingIfNeeded: $0) })
+            #expect(pieces < 2000, "the frames of a read are joined")
+        }
+        try await server.stop()
+    }
+}
+
+/// An HTTP/2 server whose responses consist of frames of one byte.
+private struct FrameServer: Sendable {
+    private let channel: any Channel
+    let port: Int
+
+    init(_ identity: OriginServer.Identity, byteCount: Int) async throws {
+        let chain = try NIOSSLCertificate.fromPEMFile(identity.certificate.path)
+        var settings = TLSConfiguration.makeServerConfiguration(
+            certificateChain: chain.map { .certificate($0) },
+            privateKey: .privateKey(try NIOSSLPrivateKey(file: identity.key.path, format: .pem)))
+        settings.applicationProtocols = ["h2"]
+        let context = try NIOSSLContext(configuration: settings)
+        channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+            .childChannelInitializer { channel in
+                channel.eventLoop.makeCompletedFuture {
+                    let pipeline = channel.pipeline.syncOperations
+                    try pipeline.addHandler(NIOSSLServerHandler(context: context))
+                    _ = try pipeline.configureHTTP2Pipeline(
+                        mode: .server, connectionConfiguration: .init(), streamConfiguration: .init()
+                    ) { stream in
+                        stream.eventLoop.makeCompletedFuture {
+                            try stream.pipeline.syncOperations.addHandler(Responder(byteCount: byteCount))
+                        }
+                    }
+                }
+            }
+            .bind(host: "127.0.0.1", port: 0).get()
+        port = channel.localAddress?.port ?? 0
+    }
+
+    func stop() async throws { try await channel.close() }
+
+    /// A handler that sends the response when the request has ended.
+    private final class Responder: ChannelInboundHandler {
+        typealias InboundIn = HTTP2Frame.FramePayload
+        typealias OutboundOut = HTTP2Frame.FramePayload
+        private let byteCount: Int
+
+        init(byteCount: Int) { self.byteCount = byteCount }
+
+        func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+            guard case .headers(let request) = unwrapInboundIn(data), request.endStream else { return }
+            context.write(wrapOutboundOut(.headers(.init(headers: [":status": "200"]))), promise: nil)
+            for number in 0..<byteCount {
+                let byte = ByteBuffer(bytes: [UInt8(truncatingIfNeeded: number)])
+                let frame = HTTP2Frame.FramePayload.Data(data: .byteBuffer(byte), endStream: number == byteCount - 1)
+                context.write(wrapOutboundOut(.data(frame)), promise: nil)
+            }
+            context.flush()
         }
     }
 }
