@@ -306,6 +306,23 @@ struct StoreRekeyTests {
         try await store.close()
         try await rekey(fixture, from: 1, to: nil)
     }
+
+    @Test("E480: before the catalog is replaced, the names of the copied media files are written to the device")
+    func namesOnDevice() async throws {
+        try await fill(fixture)
+        let synchronized = Mutex<Set<String>>([])
+        let atRename = Mutex<Set<String>?>(nil)
+        fixture.files.decide { call, path in
+            if call == .synchronize { synchronized.withLock { _ = $0.insert(path) } }
+            if call == .rename { atRename.withLock { $0 = synchronized.withLock { $0 } } }
+            return nil
+        }
+        try await rekey(fixture, from: nil, to: 1)
+        let folders = fixture.mediaFiles.map { ($0 as NSString).deletingLastPathComponent }
+        let expected = Set(folders.map { "\(fixture.path)/media/\($0)" } + ["\(fixture.path)/media"])
+        #expect(folders.count == 4)
+        #expect(try #require(atRename.withLock { $0 }).isSuperset(of: expected))
+    }
 }
 
 extension Result where Failure == any Error {

@@ -19,7 +19,16 @@ public final class FileByteStore: ByteStore {
 
     /// Returns the path of a file. Files are in folders named after the first two digits of their names, so that
     /// folders stay small.
-    func path(_ name: String) -> String { "\(folder)/\(name.prefix(2))/\(name).media" }
+    func path(_ name: String) -> String { "\(shard(of: name))/\(name).media" }
+
+    private func shard(of name: String) -> String { "\(folder)/\(name.prefix(2))" }
+
+    /// Waits until the names of new files have reached the device. The files themselves are synchronized separately.
+    func synchronizeFolders(of names: [String]) throws(CacheError) {
+        guard !names.isEmpty else { return }
+        for shard in Set(names.map(shard)).sorted() { try fileSystem.synchronizeDirectory(shard) }
+        try fileSystem.synchronizeDirectory(folder)
+    }
 
     /// Opens a file. Throws an error if it is not a regular file, for example if it is a link.
     public func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)? {
@@ -40,7 +49,7 @@ public final class FileByteStore: ByteStore {
             return try fileSystem.openFile(path(name), .create)
         } catch {
             guard error.posixCode == .ENOENT else { throw error }
-            try fileSystem.createDirectory("\(folder)/\(name.prefix(2))")
+            try fileSystem.createDirectory(shard(of: name))
             return try fileSystem.openFile(path(name), .create)
         }
     }

@@ -240,11 +240,14 @@ private struct Rekeyer: Sendable {
     // MARK: - Finishing
 
     /// Writes the second catalog to the device, and replaces the first one with it. The copied media files are already
-    /// on the device.
+    /// on the device, but perhaps not their names.
     ///
     /// - Returns: Whether the replacement is on the device, so that the previous media files may be removed.
     func finish() throws -> Bool {
         let fileSystem = directory.fileSystem
+        if let files = directory.bytes as? FileByteStore {
+            try files.synchronizeFolders(of: created.names.withLock { $0 }.map(\.hex))
+        }
         try copy.finish(fileSystem)
         try catalog.close()
         try fileSystem.rename(copy.path, to: catalog.path)

@@ -91,7 +91,7 @@ extension CacheCapacity {
     ///   there is no volume.
     func limit(in directory: CacheDirectory) throws -> Int64? {
         switch kind {
-        case .bytes(let count): return count
+        case .bytes(let count): return min(count, NumberLimits.byteOffset)
         case .fraction(let fraction):
             let size = try directory.volumeSpace().size
             return Int64(exactly: (Double(size) * fraction).rounded(.down)) ?? size
