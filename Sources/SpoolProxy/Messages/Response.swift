@@ -1,4 +1,5 @@
 #if Proxy
+import Foundation
 import HTTPRanges
 import HTTPTypes
 import NIOCore
@@ -186,5 +187,17 @@ enum SendOutcome: Sendable, Hashable {
     case complete
     /// The body ended early, or the client closed the connection. The connection can't be used again.
     case cut(String)
+
+    /// Returns the outcome of a response that could not be sent completely because of an error.
+    static func cut(by error: any Error) -> SendOutcome {
+        let isConnectionClosed =
+            switch error {
+            case let error as ChannelError: [.ioOnClosedChannel, .alreadyClosed, .outputClosed, .eof].contains(error)
+            case let error as IOError: [EPIPE, ECONNRESET, ENOTCONN].contains(error.errnoCode)
+            default: false
+            }
+        let cause = "the connection was closed before the client had received all bytes"
+        return .cut(isConnectionClosed ? cause : "\(error)")
+    }
 }
 #endif

@@ -101,7 +101,7 @@ struct PieceWriter {
             try await pending?.get()
             return .complete
         } catch {
-            return .cut("\(error)")
+            return .cut(by: error)
         }
     }
 

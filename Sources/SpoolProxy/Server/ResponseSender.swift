@@ -32,7 +32,7 @@ struct ResponseSender: Sendable {
             return await writer.end()
         } catch {
             await writer.abandon()
-            return .cut("\(error)")
+            return .cut(by: error)
         }
     }
 

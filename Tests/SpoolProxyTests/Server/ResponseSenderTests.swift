@@ -1,3 +1,4 @@
+import Foundation
 import HTTPTypes
 import NIOCore
 import NIOEmbedded
@@ -31,6 +32,12 @@ import Testing
                 #expect(reason.contains("version"))
             }
         }
+    }
+
+    @Test(arguments: [ChannelError.ioOnClosedChannel as any Error, IOError(errnoCode: EPIPE, reason: "write")])
+    func `The access log contains a sentence if the client closes the connection`(_ error: any Error) {
+        let reason = "the connection was closed before the client had received all bytes"
+        #expect(SendOutcome.cut(by: error) == .cut(reason))
     }
 
     private struct SentAsOne: Error {}
