@@ -71,7 +71,8 @@ extension ProxyServer {
         guard ["http", "https"].contains(source.url.scheme?.lowercased()) else { return nil }
         listenIfNeeded()
         guard state != .stopped else { return nil }
-        return url(for: source.url, prefix: source.isPlain ? "" : sources.prefix(for: source))
+        let isUnregistered = source.isPlain && (!configuration.startsOnDemand || configuration.origin != nil)
+        return url(for: source.url, prefix: isUnregistered ? "" : sources.prefix(for: source))
     }
 
     /// Preloads the start of an HLS stream.

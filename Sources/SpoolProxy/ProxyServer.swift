@@ -173,7 +173,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         }
         self.service = service(
             token: configuration.token, origin: origin,
-            pages: origin == nil && configuration.admin == nil ? .also : .none,
+            // A server in an app has no operator.
+            pages: origin == nil && configuration.admin == nil && !configuration.startsOnDemand ? .also : .none,
             trustedProxies: TrustedProxies(
                 configuration.trustedProxies, usesProxyProtocol: configuration.usesProxyProtocol))
         adminService = configuration.admin.map { _ in
@@ -313,7 +314,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     /// - The server has its own origin, and the URL does not belong to it.
     /// - The server is not listening.
     public func url(for url: URL) -> URL? {
-        if configuration.startsOnDemand { listenIfNeeded() }
+        if configuration.startsOnDemand { return self.url(for: MediaSource(url: url)) }
         return self.url(for: url, prefix: "")
     }
 

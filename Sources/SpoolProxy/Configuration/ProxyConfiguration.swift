@@ -69,8 +69,10 @@ public struct ProxyConfiguration: Sendable {
     public var limits = ProxyLimits()
     /// The number of threads that serve connections. The default, 0, uses one thread for each core.
     public var threadCount = 0
-    /// Whether the server starts listening when the app first gets a URL from it. The default is `false`. The setting
-    /// cannot be combined with an ``admin`` address.
+    /// Whether the server starts listening when the app first gets a URL from it. The default is `false`.
+    ///
+    /// Such a server responds only to the URLs that it has created, and has no pages for operators. The setting cannot
+    /// be combined with an ``admin`` address.
     public var startsOnDemand = false
     /// Whether a response waits for an unavailable origin as long as its client waits, instead of failing.
     ///

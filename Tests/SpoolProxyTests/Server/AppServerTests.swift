@@ -309,6 +309,23 @@ import Testing
         }
     }
 
+    @Test func `E482: a server in an app responds only to URLs that it created, and has no pages for an operator`()
+        async throws
+    {
+        try await OriginServer.run(["/1.ts": .pattern(1000)]) { origin in
+            try await Self.withServer { server, _ in
+                let url = try #require(server.url(for: MediaSource(url: origin.url("/1.ts"))))
+                #expect(try await server.get(url.path).status == 200)
+                let token = try #require(server.configuration.token)
+                let authority = try #require(origin.url("/").absoluteString.split(separator: "/").last)
+                for path in ["/.spool/", "/.spool/metrics", "/.spool/api/library", "/http/\(authority)/1.ts"] {
+                    let response = try await server.get("/~\(token)\(path)")
+                    #expect(response.status == 404, "\(path)")
+                }
+            }
+        }
+    }
+
     @Test func `A server with administration pages cannot start automatically`() throws {
         let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
         var configuration = ProxyConfiguration()
