@@ -402,6 +402,21 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
+    @Test("E481: if the system's controls start playback in the background, loading resumes")
+    func systemControls() async throws {
+        let (_, _, cache, player) = try await stage(speed: 1)
+        player.play(address())
+        await observed { player.status == .playing }
+        player.pause()
+        player.enteredBackground()
+        #expect(player.isDormant && player.queue.isHeld)
+        player.avPlayer.rate = 1
+        await observed { player.playWhenReady }
+        #expect(!player.isDormant && !player.queue.isHeld)
+        player.load([])
+        await cache.close()
+    }
+
     @Test("I4: a seek in media that can't be played returns false, and a cancelled task does not wait for its seek")
     func seeksInVain() async throws {
         let (line, _, cache, player) = try await stage()

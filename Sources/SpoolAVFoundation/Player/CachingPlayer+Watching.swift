@@ -122,6 +122,8 @@ extension CachingPlayer {
     private func applyRateChange(_ item: AVPlayerItem) {
         guard item.status == .readyToPlay, !seeking.holdsPlayback, avPlayer.rate > 0 else { return }
         (wantedRate, playWhenReady, hasEnded) = (avPlayer.rate, true, false)
+        // In the background, the system's controls may start playback without a call to the app.
+        if isDormant { wake() }
     }
 
     /// Handles a change of the rate. A change without a reason is not an intentional pause. It means that the player
