@@ -26,17 +26,14 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     /// - Parameters:
     ///   - identifier: The identifier of the background session, such as `com.example.app.downloads`.
     ///   - configuration: The allowed networks, the value of `User-Agent`, and the cookies. The timeouts do not apply.
-    ///   - directory: The folder for received files. The default, `nil`, uses a folder in `Application Support`, which
-    ///     is excluded from backups.
+    ///   - directory: The folder for received files, which should not contain other files. The default, `nil`, uses a
+    ///     folder in `Application Support`. The folder is excluded from backups, and its files can be written while the
+    ///     device is locked.
     /// - Throws: The system's error, if the folder can't be created.
     public init(
         identifier: String, _ configuration: HTTPUpstream.Configuration = .init(), directory: URL? = nil
     ) throws {
-        var directory = try directory ?? Self.directory(for: identifier)
-        folder = try BackgroundTransferFolder(directory)
-        var values = URLResourceValues()
-        values.isExcludedFromBackup = true
-        try? directory.setResourceValues(values)  // If the volume does not support this, the files are backed up.
+        folder = try BackgroundTransferFolder(directory ?? Self.directory(for: identifier))
         self.identifier = identifier
         self.configuration = configuration
         delegate = Delegate(folder)
@@ -158,9 +155,13 @@ private final class Delegate: NSObject, URLSessionDownloadDelegate {
         if isDue { Task { @MainActor in completion() } }
     }
 
+    /// Records that events are being delivered, so that the next completion handler waits for their end.
+    private func receivedEvent() { state.withLock { $0.hasFinishedEvents = false } }
+
     func urlSession(
         _ session: URLSession, downloadTask: URLSessionDownloadTask, didFinishDownloadingTo location: URL
     ) {
+        receivedEvent()
         guard let identifier = downloadTask.taskDescription else { return }
         guard let response = downloadTask.response as? HTTPURLResponse, let head = response.head else {
             folder.fail(identifier, UpstreamError(.malformedResponse, "the response is not valid HTTP"))
@@ -170,6 +171,7 @@ private final class Delegate: NSObject, URLSessionDownloadDelegate {
     }
 
     func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        receivedEvent()
         guard let error, let identifier = task.taskDescription, (error as? URLError)?.code != .cancelled else { return }
         let name = task.originalRequest?.url?.nameForMessages ?? "a download"
         folder.fail(identifier, UpstreamError(ofURLSession: error, name, isInBody: task.response != nil))

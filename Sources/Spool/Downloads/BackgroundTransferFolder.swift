@@ -21,13 +21,16 @@ package final class BackgroundTransferFolder: Sendable {
     /// The errors of transfers in this process.
     private let failures = Mutex<[String: any Error]>([:])
 
-    /// Opens or creates the folder at a URL, and deletes incomplete files from previous launches.
+    /// Opens or creates the folder at a URL, and deletes incomplete files from previous launches. Other files in the
+    /// folder are kept.
     ///
     /// - Throws: The system's error, if the folder can't be created.
     package init(_ folder: URL) throws {
         self.folder = folder
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        // Where the volume does not support the attributes, the files are stored without them.
+        _ = SystemFileSystem().protectDirectory(folder.path)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter(Self.isOwn)
         let complete = Set(names.filter { names.contains($0 + Self.responseSuffix) })
         for name in names where !complete.contains(name) {
             let body = name.hasSuffix(Self.responseSuffix) ? String(name.dropLast(Self.responseSuffix.count)) : nil
@@ -36,6 +39,13 @@ package final class BackgroundTransferFolder: Sendable {
     }
 
     private static let responseSuffix = ".response"
+
+    /// Returns whether a file of this class may have this name: a key, with or without the suffix of a response.
+    private static func isOwn(_ name: String) -> Bool {
+        let key = name.hasSuffix(responseSuffix) ? name.dropLast(responseSuffix.count) : name[...]
+        return key.utf8.count == CacheKey("").hash.utf8.count
+            && key.utf8.allSatisfy { (48...57).contains($0) || (97...102).contains($0) }
+    }
 
     /// Moves a received file into the folder.
     ///
@@ -63,7 +73,7 @@ package final class BackgroundTransferFolder: Sendable {
     /// The transfers that have finished or failed, in no particular order.
     package var transfers: [BackgroundTransfer] {
         let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // On failure, there are none.
-        let received = (names ?? []).filter { $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
+        let received = (names ?? []).filter { Self.isOwn($0) && $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }
     }

@@ -254,7 +254,7 @@ struct BackgroundDownloadsTests {
         }
     }
 
-    @Test("E429: the folder of a background session contains only complete files, and no cookies")
+    @Test("E429, E483: the folder of a background session keeps only complete received files, no cookies, and files of the app")
     func folder() throws {
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("received"))
@@ -270,10 +270,16 @@ struct BackgroundDownloadsTests {
         #expect(throws: (any Error).self) { try folder.receive(file, head, for: "missing") }
         folder.fail("c", UpstreamError(.timedOut, "it timed out"))
         #expect(folder.transfers.count == 4)
-        try Data([3]).write(to: place.appendingPathComponent("incomplete"))
+        try Data([3]).write(to: place.appendingPathComponent(CacheKey("incomplete").hash))
+        // The app has other files in the folder.
+        let others = ["document.txt", "note.response", String(repeating: "A", count: 64)]
+        for name in others { try Data([4]).write(to: place.appendingPathComponent(name)) }
+        try FileManager.default.createDirectory(
+            at: place.appendingPathComponent("folder"), withIntermediateDirectories: false)
         // Simulates another launch.
         let reopened = try BackgroundTransferFolder(place)
-        #expect(try FileManager.default.contentsOfDirectory(atPath: place.path).count == 4)
+        let names = try FileManager.default.contentsOfDirectory(atPath: place.path)
+        #expect(names.count == 8 && Set(names).isSuperset(of: others + ["folder"]))
         let transfers = reopened.transfers
         #expect(Set(transfers.map(\.identifier)) == ["a", "b/../\u{0}"])
         for transfer in transfers {
