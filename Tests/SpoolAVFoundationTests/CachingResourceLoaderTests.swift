@@ -187,6 +187,7 @@ struct CachingResourceLoaderTests {
         await loader.queue.run {}
         #expect(loader.trace.trace.events.last?.kind == .redirected)
         #expect(server.requested == [address()])
+        #expect(loader.servedURL == server.url(for: source))
         await cache.close()
         while let event = await events.next() {
             if case .bypassed = event.kind { failed("unexpected bypass event") }

@@ -28,6 +28,22 @@ final class RecordingServer: MediaServer {
 @MainActor struct ServerUseTests {
     private let cache = MediaCache.inMemory(upstream: MemoryUpstream(["/song.mp3": .pattern(50_000)]))
 
+    @Test("E484: an item whose loader redirected the player to the server is renewed if the server's URL has changed")
+    func redirectedItem() async throws {
+        let server = RecordingServer()
+        let queue = CachingQueue(AVQueuePlayer(), in: cache, server: server)
+        let source = MediaSource(url: try #require(URL(string: "https://media.example/song.mp3")))
+        queue.append(source)
+        let loader = try #require(queue.item?.cachingAsset?.loader)
+        #expect(!queue.hasLostServer, "the loader has not redirected the player")
+        loader.servedURL = server.url(for: source)
+        #expect(!queue.hasLostServer)
+        loader.servedURL = URL(string: "http://127.0.0.1:2/secret")
+        #expect(queue.hasLostServer)
+        queue.removeAll()
+        await cache.close()
+    }
+
     @Test("E376: in the background, the server is suspended once its last player has paused, and not before")
     func lastPlayer() async {
         let server = RecordingServer()

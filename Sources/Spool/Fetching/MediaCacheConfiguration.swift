@@ -81,7 +81,10 @@ public struct MediaCacheConfiguration: Sendable {
     /// The instruments that receive the events of the cache, for monitoring or profiling.
     public var instruments: [CacheInstrument] = []
     /// The receiver of log messages.
-    public var logger = Logger(label: "spool")
+    ///
+    /// The default on Apple platforms writes to the system's log, with the subsystem and the category `spool`. On other
+    /// platforms, it writes to the handler with which the app bootstrapped swift-log, or to standard error.
+    public var logger = Logger.standard("spool")
 
     /// Creates the default configuration.
     public init() {}

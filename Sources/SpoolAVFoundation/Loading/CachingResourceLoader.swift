@@ -51,6 +51,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
     private let clock: LoadingClock
     /// The server for playlists, if any.
     let server: (any MediaServer)?
+    private let served = Mutex<URL?>(nil)
     private var path: NetworkPath?
     private let progress = Mutex(Progress())
     /// The player's requests and their outcomes, if they are recorded.
@@ -62,6 +63,12 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         var delivered: Int64 = 0
         /// Whether a request is waiting for the network to return.
         var waitsForNetwork = false
+    }
+
+    /// The server's URL to which the player was redirected; `nil` if it was not redirected to the server.
+    var servedURL: URL? {
+        get { served.withLock { $0 } }
+        set { served.withLock { $0 = newValue } }
     }
 
     /// Creates a loader for media in a cache. The loader does nothing until the player sends a request.
@@ -366,6 +373,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
                 let isPlaylist = resource?.isPlaylist == true
                 // The server can also provide media without a length, but not media that the transport rejects.
                 let served = resource == nil ? nil : server?.url(for: media.source)
+                servedURL = served
                 if served == nil {
                     let reason =
                         isPlaylist

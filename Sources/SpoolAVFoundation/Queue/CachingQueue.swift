@@ -299,11 +299,12 @@ public import Spool
 
     /// Whether the current item's URL is invalid because its server had to use another port.
     var hasLostServer: Bool {
-        guard let asset = item?.asset as? CachingURLAsset, let server = asset.server, let currentEntry else {
-            return false
-        }
+        guard let asset = item?.asset as? CachingURLAsset, let currentEntry,
+            let server = asset.server ?? asset.loader?.server,
+            let url = asset.server == nil ? asset.loader?.servedURL : asset.url
+        else { return false }
         // This call also makes the server listen again if the system closed its socket.
-        return server.url(for: currentEntry.source) != asset.url
+        return server.url(for: currentEntry.source) != url
     }
 
     /// Updates the order after the player has advanced automatically. The player may advance before it posts the

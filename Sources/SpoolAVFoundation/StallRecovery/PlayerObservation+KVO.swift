@@ -9,7 +9,7 @@ import Foundation
     /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
         // The closure is called on any thread.
-        observation = player.observe(\.currentItem) { _, _ in
+        observation = player.observe(\.currentItem) { @Sendable _, _ in
             Task { @MainActor in changed() }
         }
     }
@@ -22,7 +22,7 @@ import Foundation
     /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
         // The closure is called on any thread.
-        observation = player.observe(\.timeControlStatus) { _, _ in
+        observation = player.observe(\.timeControlStatus) { @Sendable _, _ in
             Task { @MainActor in changed() }
         }
     }
@@ -35,7 +35,7 @@ import Foundation
     /// Creates an observation that calls `changed` on the main actor with the state shortly after each change,
     /// until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {
-        observation = player.observe(\.isExternalPlaybackActive) { player, _ in
+        observation = player.observe(\.isExternalPlaybackActive) { @Sendable player, _ in
             // The closure is called on any thread, but the player is read on the main actor.
             Task { @MainActor [weak player] in
                 if let player { changed(player.isExternalPlaybackActive) }

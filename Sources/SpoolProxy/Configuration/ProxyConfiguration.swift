@@ -2,6 +2,7 @@
 public import Foundation
 package import HTTPTypes
 public import Logging
+import Spool
 
 /// The configuration of a ``ProxyServer``: its address, its access control, and the origins that it may access.
 public struct ProxyConfiguration: Sendable {
@@ -98,8 +99,8 @@ public struct ProxyConfiguration: Sendable {
     let serverPorts = ServerPorts()
     /// The allowed origins that were changed on the live page.
     let hostOverrides = HostOverrides()
-    /// The logger of the server.
-    public var logger = Logger(label: "spool.proxy")
+    /// The logger of the server. The default is that of a cache, with the label `spool.proxy`.
+    public var logger = Logger.standard("spool.proxy")
 
     /// Creates the configuration of a server on this machine, for clients on this machine.
     public init() {}
