@@ -6,6 +6,7 @@ import SpoolStorage
 /// A measurement starts only when a reader has to wait, so that reads of stored bytes cost nothing.
 struct WaitMeasurement {
     private let resource: OpenResource
+    private let id: ReaderID
     private let offset: Int64
     private let start: Duration
     private let retryCount: Int
@@ -19,6 +20,7 @@ struct WaitMeasurement {
     init?(_ resource: OpenResource, _ id: ReaderID, from position: Int64? = nil) {
         guard let (priority, offset) = resource.scheduler.place(of: id), priority == .playback else { return nil }
         self.resource = resource
+        self.id = id
         self.offset = position ?? offset
         start = resource.context.clock.elapsed()
         (retryCount, wasRetrying) = resource.retries
@@ -31,8 +33,13 @@ struct WaitMeasurement {
     func end() {
         let context = resource.context
         context.traffic.count(waiting: -1)
-        let seconds = (context.clock.elapsed() - start) / .seconds(1)
-        guard seconds >= TrafficLog.shortestWait else { return }
+        let now = context.clock.elapsed()
+        var seconds = (now - start) / .seconds(1)
+        if seconds < TrafficLog.shortestWait {
+            let reader = TrafficLog.Reader(key: resource.usage.storageKey, number: id.number)
+            guard let sum = context.traffic.add(shortWait: seconds, of: reader, at: now) else { return }
+            seconds = sum
+        }
         let cause: ReaderWait.Cause =
             if wasRetrying || resource.retries.count != retryCount {
                 .retry

@@ -10,15 +10,32 @@ import Synchronization
 package final class TrafficLog: Sendable {
     /// The maximum number of entries of each kind.
     package static let limit = 1000
-    /// The minimum duration of a wait that is recorded, in seconds.
+    /// The minimum duration of a wait that is recorded, in seconds. Shorter waits are added; see ``add(shortWait:_:at:)``.
     package static let shortestWait = 0.25
+    /// The minimum duration of a wait that is added to others, in seconds. Shorter waits are usual in a fast download.
+    private static let shortestAddedWait = 0.05
+    /// The sum of short waits that is recorded, in seconds.
+    private static let recordedSum = 1.0
+    /// The time after which earlier short waits of a reader no longer count.
+    private static let shortWaitTime = Duration.seconds(5)
+    /// The maximum number of readers whose short waits are added.
+    private static let shortWaitLimit = 256
     /// The maximum number of resources whose evicted ranges are recorded.
     private static let evictedKeyLimit = 256
     /// The maximum number of evicted ranges that are recorded for one resource. If there are more, they are replaced
     /// with one range that includes all of them.
     private static let evictedRangeLimit = 64
 
+    /// A reader of a resource.
+    struct Reader: Hashable {
+        var key: CacheKey
+        /// The reader's number, which is unique for the resource.
+        var number: Int
+    }
+
     private struct State {
+        /// The sums of readers' short waits in seconds, and the times of the last ones.
+        var shortWaits: [Reader: (sum: Double, last: Duration)] = [:]
         var requests = RecentItems<RunningRequest>(limit: TrafficLog.limit)
         var waits = RecentItems<ReaderWait>(limit: TrafficLog.limit)
         var evictions = RecentItems<EvictedRange>(limit: TrafficLog.limit)
@@ -58,6 +75,29 @@ package final class TrafficLog: Sendable {
     /// - Parameter make: A function that creates the wait with its number.
     func record(wait make: (Int) -> ReaderWait) {
         state.withLock { state in state.waits.append(make(state.waits.nextID)) }
+    }
+
+    /// Adds a wait that is too short to be recorded. A slow origin may send a few bytes at a time, so that the player
+    /// stalls without a long wait.
+    ///
+    /// - Returns: The sum of the reader's short waits in seconds, if it is to be recorded now.
+    func add(shortWait seconds: Double, of reader: Reader, at elapsed: Duration) -> Double? {
+        guard seconds >= Self.shortestAddedWait else { return nil }
+        return state.withLock { state in
+            var waits = state.shortWaits[reader] ?? (0, elapsed)
+            if elapsed - waits.last > Self.shortWaitTime { waits.sum = 0 }
+            waits = (waits.sum + seconds, elapsed)
+            guard waits.sum < Self.recordedSum else {
+                state.shortWaits[reader] = nil
+                return waits.sum
+            }
+            if state.shortWaits.count >= Self.shortWaitLimit {
+                state.shortWaits = state.shortWaits.filter { elapsed - $0.value.last <= Self.shortWaitTime }
+                if state.shortWaits.count >= Self.shortWaitLimit { state.shortWaits = [:] }
+            }
+            state.shortWaits[reader] = waits
+            return nil
+        }
     }
 
     /// Records evicted ranges of a resource. A range that ends at `Int64.max` means that all of the resource was
@@ -144,7 +184,7 @@ package struct OriginRequestRecord: Sendable {
     package var message: String?
 }
 
-/// A wait of a reader for bytes, of at least ``TrafficLog/shortestWait``.
+/// A wait of a reader for bytes, of at least ``TrafficLog/shortestWait``, or several shorter ones of the same reader.
 package struct ReaderWait: Sendable {
     /// The reason why the bytes were not available.
     package enum Cause: String, Sendable { case slowOrigin, retry, evicted, notStored }
@@ -158,6 +198,7 @@ package struct ReaderWait: Sendable {
     package var redactedURL: String
     /// The offset of the byte that the reader needed.
     package var offset: Int64
+    /// The duration, or the sum of the durations of several waits.
     package var seconds: Double
     package var cause: Cause
 }

@@ -27,7 +27,8 @@ struct DashboardResource: Encodable, Sendable, Equatable {
     var files: Int
     /// The number of completely stored files.
     var completeFiles: Int
-    /// Whether all bytes of the file, or of all stored files of a stream, are stored.
+    /// Whether all bytes of the file are stored. This is never known of a stream, whose playlists may list more files
+    /// than were requested so far.
     var complete: Bool
     var pinned: Bool
     var lastUsed: Date
@@ -43,7 +44,7 @@ struct DashboardResource: Encodable, Sendable, Equatable {
         ranges = media.storedRanges.prefix(Self.rangeLimit).map { [$0.lowerBound, $0.upperBound] }
         files = stored.fileCount
         completeFiles = stored.completeFileCount
-        complete = kind == .file ? media.isComplete : completeFiles == files && files > 1
+        complete = kind == .file && media.isComplete
         pinned = media.isPinned
         lastUsed = media.lastUsed
     }

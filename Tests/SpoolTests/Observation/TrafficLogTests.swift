@@ -138,4 +138,21 @@ import Testing
         #expect(log.evictions(after: 0).lastID == 400)
         #expect(log.evictions(after: 390).ranges.count == 10)
     }
+
+    @Test("D103: short waits of a reader are recorded together once their sum is a second, unless they are rare or tiny")
+    func shortWaits() {
+        let log = TrafficLog()
+        let reader = TrafficLog.Reader(key: CacheKey("a"), number: 1)
+        let other = TrafficLog.Reader(key: CacheKey("a"), number: 2)
+        func add(_ seconds: Double, _ reader: TrafficLog.Reader, at time: Double) -> Double? {
+            log.add(shortWait: seconds, of: reader, at: .seconds(time))
+        }
+        for step in 1...3 { #expect(add(0.25, reader, at: Double(step)) == nil) }
+        for step in 1...3 { #expect(add(0.25, other, at: Double(step)) == nil) }
+        #expect(add(0.25, reader, at: 4) == 1)
+        // The sum starts again.
+        #expect(add(0.25, reader, at: 4.5) == nil)
+        #expect(add(0.25, other, at: 20) == nil, "earlier waits no longer count")
+        for step in 0..<1000 { #expect(add(0.04, reader, at: 5 + Double(step) / 100) == nil) }
+    }
 }
