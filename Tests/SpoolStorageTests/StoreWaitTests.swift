@@ -374,7 +374,7 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E478: if the readers of all open versions move, a search for space still queries only a limited number of them")
+    @Test("E478: if the readers of all open versions move, a search for space queries only a limited number of them")
     func allReadersMove() async throws {
         let count = 3 * VersionEvictor.queryLimit
         let store = try await fixture.open(capacity: Int64(2 * count) * block)

@@ -22,13 +22,13 @@ package final class BackgroundTransferFolder: Sendable {
     private let failures = Mutex<[String: any Error]>([:])
 
     /// Opens or creates the folder at a URL, and deletes incomplete files from previous launches. Other files in the
-    /// folder are kept.
+    /// folder are not deleted.
     ///
     /// - Throws: The system's error, if the folder can't be created.
     package init(_ folder: URL) throws {
         self.folder = folder
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        // Where the volume does not support the attributes, the files are stored without them.
+        // If the volume does not support the attributes, the files are stored without them.
         _ = SystemFileSystem().protectDirectory(folder.path)
         let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).filter(Self.isOwn)
         let complete = Set(names.filter { names.contains($0 + Self.responseSuffix) })
@@ -73,7 +73,8 @@ package final class BackgroundTransferFolder: Sendable {
     /// The transfers that have finished or failed, in no particular order.
     package var transfers: [BackgroundTransfer] {
         let names = try? FileManager.default.contentsOfDirectory(atPath: folder.path)  // On failure, there are none.
-        let received = (names ?? []).filter { Self.isOwn($0) && $0.hasSuffix(Self.responseSuffix) }.sorted().compactMap { transfer($0) }
+        let responses = (names ?? []).filter { Self.isOwn($0) && $0.hasSuffix(Self.responseSuffix) }
+        let received = responses.sorted().compactMap { transfer($0) }
         let failed = failures.withLock { $0 }.filter { failed in !received.contains { $0.identifier == failed.key } }
         return received + failed.map { BackgroundTransfer(identifier: $0.key, state: .failed($0.value)) }
     }

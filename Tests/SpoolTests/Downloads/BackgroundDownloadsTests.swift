@@ -254,7 +254,7 @@ struct BackgroundDownloadsTests {
         }
     }
 
-    @Test("E429, E483: the folder of a background session keeps only complete received files, no cookies, and files of the app")
+    @Test("E429, E483: the folder of a session contains only complete files, no cookies, and the app's own files")
     func folder() throws {
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("received"))
