@@ -110,6 +110,7 @@ export class ResourceView {
     #fill(details) {
         const isFirst = !this.details, { name } = names(details.url);
         this.details = details;
+        this.#addDuration();
         this.message.hidden = true;
         this.content.hidden = false;
         document.title = `${name} – Spool`;
@@ -194,9 +195,7 @@ export class ResourceView {
         media.src = mediaURL;
         if (isVideo) media.playsInline = true;
         media.addEventListener("durationchange", () => {
-            if (!this.details || this.details.duration || !Number.isFinite(media.duration)) return;
-            this.details.duration = media.duration;
-            this.map.show(this.details);
+            if (this.#addDuration()) this.map.show(this.details);
         });
         for (const event of ["play", "seeking", "timeupdate"]) {
             media.addEventListener(event, () => this.map.show(this.details));
@@ -205,6 +204,14 @@ export class ResourceView {
         media.addEventListener("error", () => setText(failure, "The browser can’t play this media."));
         this.#setMedia(media);
         this.player.replaceChildren(media, failure, copy);
+    }
+
+    /// Uses the player's duration if the server does not know one, as for a stream. Returns whether it was added.
+    #addDuration() {
+        const duration = this.#media?.duration;
+        if (!this.details || this.details.duration || !Number.isFinite(duration)) return false;
+        this.details.duration = duration;
+        return true;
     }
 
     #setMedia(media) {

@@ -29,6 +29,9 @@ from dashboard_browser import LOW_CONTRAST, Page
 # The number of maps that are not empty.
 PAINTED = """return [...document.querySelectorAll('.rows canvas')].filter(canvas => canvas.width > 0 &&
     canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height).data.some(value => value > 0)).length"""
+# Whether the map of a resource shows the playhead, which extends above the map.
+PLAYHEAD = """const map = document.querySelector('.large-map');
+    return map.getContext('2d').getImageData(0, 3, map.width, 1).data.some(value => value > 0)"""
 # Whether a view is shown.
 SHOWN = "return !document.querySelector(arguments[0]).hidden"
 
@@ -177,6 +180,11 @@ def check_resource(page):
         page.js("document.querySelector('video').pause()")
     page.open(page.resource_view(is_stream=True))
     files = page.wait(lambda: page.js("return document.querySelectorAll('.files tbody tr').length"))
+    if page.js("return document.querySelector('video') !== null"):  # The browser supports the type of the stream.
+        page.js("const media = document.querySelector('video'); media.muted = true; media.play()")
+        page.wait(lambda: page.js("return document.querySelector('video').currentTime > 0.5"))
+        time.sleep(2)  # Playback changes the resource, so the view loads it again.
+        assert page.js(PLAYHEAD), "the map of the stream does not show the playhead"
     page.open("#/resource/00")
     page.wait(lambda: "not stored" in page.text())
     return {"played": position, "files": files}
