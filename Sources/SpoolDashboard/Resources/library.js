@@ -107,7 +107,7 @@ export class Library {
         stored.set(bytes(totals.storedBytes), capacity === null ? "no limit"
             : `${percent(totals.storedBytes, capacity)} of ${bytes(capacity)}`,
         capacity === null ? null : totals.storedBytes / capacity);
-        saved.set(bytes(totals.savedBytes), `${bytes(totals.savedBytesToday)} today`);
+        saved.set(bytes(totals.savedBytes), `since the server started, ${bytes(totals.savedBytesToday)} today (UTC)`);
         hits.set(percent(hit, requests), requests === 0 ? "no requests yet" : `of ${plural(requests, "request")}`);
         progress.set(plural(totals.openRequests, "request"), plural(totals.openReaders, "reader"));
     }

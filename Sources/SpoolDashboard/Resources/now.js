@@ -20,8 +20,9 @@ export class NowView {
     #history = null;
 
     constructor(section) {
-        this.figures = ["From the cache", "From origins", "Hit ratio", "Saved today", "Saved in total",
-            "Requests to origins", "Readers", "Errors"].map(figure);
+        this.figures = ["From the cache", "From origins", "Hit ratio", "Saved today (UTC)",
+            "Saved since the server started", "Requests to origins", "Readers", "Errors"].map(figure);
+        this.since = make("p", { class: "quiet" });
         const perSecond = name => sample => sample[name] / this.interval;
         this.interval = 10;
         this.bytesChart = new Chart({
@@ -44,7 +45,7 @@ export class NowView {
         this.events = make("div");
         section.classList.add("stack");
         const columns = (...content) => make("div", { class: "columns" }, content);
-        section.append(make("dl", { class: "figures" }, this.figures.map(({ element }) => element)),
+        section.append(make("dl", { class: "figures" }, this.figures.map(({ element }) => element)), this.since,
             columns(this.bytesChart.element, this.hitChart.element),
             columns(card("Slow playback", this.waits), card("Errors and warnings", this.problems,
                 make("p", {}, make("a", { href: "#/errors" }, "All codes and their meanings")))),
@@ -110,7 +111,11 @@ export class NowView {
         cache.set(rate(store.rates.cache), `${bytes(totals.servedBytes)} in total`);
         origin.set(rate(store.rates.origin), `${bytes(totals.originBytes)} in total`);
         hits.set(percent(hit, all), all === 0 ? "no requests yet" : `${number(hit)} of ${plural(all, "request")}`);
-        today.set(bytes(totals.savedBytesToday), "not fetched again");
+        const started = Date.parse(totals.started), midnight = new Date().setUTCHours(0, 0, 0, 0);
+        setText(this.since, Number.isNaN(started) ? ""
+            : `Totals include only the time since the server started (${date(started)}).`);
+        today.set(bytes(totals.savedBytesToday), started > midnight ? "since the server started"
+            : "since midnight UTC");
         saved.set(bytes(totals.savedBytes), totals.servedBytes === 0 ? "no bytes served yet"
             : `${percent(totals.savedBytes, totals.servedBytes)} of served bytes`);
         requests.set(number(store.transferCount), `${number(totals.originRequests)} in total`);

@@ -197,8 +197,9 @@ def check_now(page):
     page.wait(lambda: page.js("return [...document.querySelectorAll('#view-now .figure .value')].every("
                               "value => value.textContent !== '')"), 3)
     text = page.text()
-    for each in ["From the cache", "From origins", "Hit ratio", "Saved today", "Saved in total", "Readers", "Errors",
-                 "Slow playback", "Stored bytes by host", "Stored bytes by type", "Requests in progress"]:
+    for each in ["From the cache", "From origins", "Hit ratio", "Saved today (UTC)", "Saved since the server started",
+                 "Readers", "Errors", "Slow playback", "Stored bytes by host", "Stored bytes by type",
+                 "Requests in progress"]:
         assert each in text, f"“{each}” is missing"
     chart = page.driver.find_element("css selector", "canvas.chart")
     summary = page.text(".chart-value")
