@@ -7,7 +7,7 @@ import { card, figure, fill, make, setText } from "./elements.js";
 import { errorLink, errors } from "./errors.js";
 import { ago, axisRate, bytes, date, names, number, percent, plural, rate, sentence } from "./format.js";
 import { addDrawing, requestFrame } from "./frames.js";
-import { waits } from "./requests.js";
+import { groupedWaits, waits } from "./requests.js";
 import { store } from "./store.js";
 
 const problems = new Set(["failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded",
@@ -185,9 +185,9 @@ export class NowView {
 
     #showLog() {
         const newest = [...store.log].reverse();
-        const slow = newest.filter(({ kind }) => kind === "waited").slice(0, 8).map(entry => ({
+        const slow = groupedWaits(newest.filter(({ kind }) => kind === "waited").map(entry => ({
             ...entry, cause: entry.code, name: names(entry.url).name,
-        }));
+        })));
         fill(this.waits, waits(slow, { links: true, empty: "No reader had to wait. Playback was not slowed down." }));
         const failed = newest.filter(({ kind }) => problems.has(kind)).slice(0, 8);
         fill(this.problems, failed.length === 0 ? make("p", { class: "empty" }, "No errors.")

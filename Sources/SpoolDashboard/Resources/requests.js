@@ -1,6 +1,6 @@
 // Tables of one resource: its requests to the origin as a waterfall, its waits, and the files of a stream.
 import { make } from "./elements.js";
-import { ago, bytes, date, number, percent, range, rate, seconds, sentence, time } from "./format.js";
+import { ago, bytes, date, number, percent, plural, range, rate, seconds, sentence, time } from "./format.js";
 
 const outcomes = {
     running: ["in progress", "good"], complete: ["complete", ""], cancelled: ["cancelled", ""],
@@ -67,6 +67,20 @@ const causes = {
 
 const waitLimit = 8;
 
+/// Groups waits, the newest first, by resource and cause. A group is its newest wait, with the number of waits as
+/// `count`. Returns at most as many groups as are shown. The newest group of each cause is one of them.
+export const groupedWaits = list => {
+    const groups = new Map(), newest = new Map();
+    for (const wait of list) {
+        const name = `${wait.key} ${wait.cause}`, group = groups.get(name) ?? { ...wait, count: 0 };
+        group.count += 1;
+        groups.set(name, group);
+        if (!newest.has(wait.cause)) newest.set(wait.cause, group);
+    }
+    const all = [...groups.values()], shown = [...new Set([...newest.values(), ...all])].slice(0, waitLimit);
+    return all.filter(group => shown.includes(group));
+};
+
 /// The newest waits of readers, with their causes and hints. With `links`, each entry links to its resource.
 export const waits = (list, { links = false, empty }) => list.length === 0 ? make("p", { class: "empty" }, empty)
     : make("ul", { class: "waits" }, list.slice(0, waitLimit).map((wait, index) => {
@@ -74,6 +88,7 @@ export const waits = (list, { links = false, empty }) => list.length === 0 ? mak
         const when = Date.parse(wait.time);
         return make("li", {}, make("p", { class: "line" }, make("span", { class: "tag warn" }, label),
             links && wait.key && make("a", { href: `#/resource/${wait.key}` }, make("bdi", {}, wait.name)),
+            wait.count > 1 && make("span", { class: "quiet" }, plural(wait.count, "wait")),
             make("time", { class: "quiet", dateTime: wait.time, title: date(when) }, ago(when))),
         make("p", {}, sentence(wait.message)),
         // The hint of several waits with the same cause is shown once.

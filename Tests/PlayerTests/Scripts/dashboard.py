@@ -201,6 +201,11 @@ def check_now(page):
                  "Readers", "Errors", "Slow playback", "Stored bytes by host", "Stored bytes by type",
                  "Requests in progress"]:
         assert each in text, f"“{each}” is missing"
+    groups = page.driver.execute_async_script("""const done = arguments[0];
+        import(new URL('requests.js', document.baseURI)).then(({ groupedWaits }) => done(groupedWaits([
+            ...Array.from({ length: 30 }, (_, index) => ({ key: String(index % 15), cause: 'slowOrigin' })),
+            { key: '0', cause: 'retry' }]).map(({ key, cause, count }) => [key, cause, count])));""")
+    assert groups == [[str(key), "slowOrigin", 2] for key in range(7)] + [["0", "retry", 1]], groups
     chart = page.driver.find_element("css selector", "canvas.chart")
     summary = page.text(".chart-value")
     chart.send_keys(Keys.ARROW_LEFT)
