@@ -82,6 +82,8 @@ const timeText = seconds => seconds % 86_400 === 0 ? plural(seconds / 86_400, "d
 
 export class SettingsView {
     #isShown = false;
+    /// Whether the connection was lost or an attempt failed after the settings were last loaded.
+    #isOutdated = false;
 
     constructor(section) {
         this.token = make("input", { type: "password", id: "token", autocomplete: "off", spellcheck: false });
@@ -100,6 +102,7 @@ export class SettingsView {
         card("Cache", this.list), card("Server", this.server));
         addEventListener("spool-token", () => this.#showToken());
         store.addEventListener("list", () => this.#isShown && this.#showServer());
+        store.addEventListener("connection", () => this.#reload());
         this.#showToken();
     }
 
@@ -127,6 +130,12 @@ export class SettingsView {
         }
     }
 
+    /// Loads the settings again when the connection returns. A setting that is being edited stays.
+    #reload() {
+        if (!store.isConnected) this.#isOutdated = true;
+        else if (this.#isShown && this.#isOutdated && !this.list.contains(document.activeElement)) this.#load();
+    }
+
     #showToken() {
         const hasToken = Boolean(api.token());
         setText(this.tokenState, hasToken ? "This tab has a token."
@@ -142,7 +151,9 @@ export class SettingsView {
                 rows.unshift(make("p", {}, "This server does not allow changes, because it has no operator’s token."));
             }
             this.list.replaceChildren(...rows);
+            this.#isOutdated = false;
         } catch (error) {
+            this.#isOutdated = true;
             this.list.replaceChildren(make("p", { class: "empty", role: "alert" }, error.message));
         }
     }

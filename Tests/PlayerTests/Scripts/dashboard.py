@@ -275,12 +275,14 @@ def check_links(page):
 
 
 def check_loss(page):
-    """Interrupts the connection, and restores it. The page must resume after the last event."""
+    """Interrupts the connection, and restores it. The page must resume after the last event, and load the settings."""
     page.open()
     time.sleep(1)
     page.relay.cut()
     page.wait(lambda: "does not respond" in page.text("#banner"), 15)
     assert page.js("return document.querySelector('#banner').getAttribute('role')") == "alert"
+    page.driver.find_element("link text", "Settings").click()
+    page.wait(lambda: "does not respond" in page.text("#view-settings"))
     page.relay.requested.clear()
     time.sleep(2)
     start = time.time()
@@ -288,6 +290,7 @@ def check_loss(page):
     page.wait(lambda: page.js("return document.querySelector('#connection').dataset.state") == "live", 15)
     assert page.text("#banner") == ""
     page.wait(lambda: "again" in page.js("return document.querySelector('#live').textContent"))
+    page.wait(lambda: "Capacity" in page.text("#view-settings"))
     last = re.search(r"last-event-id: *[a-z0-9]+-(\d+)", events(page)[-1], re.IGNORECASE)[1]
     assert int(last) > 0, "the page does not resume"
     return {"seconds": round(time.time() - start, 1), "lastEventID": int(last)}
