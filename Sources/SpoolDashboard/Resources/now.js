@@ -108,7 +108,7 @@ export class NowView {
         this.#shownAt = performance.now();
         const [cache, origin, hits, today, saved, requests, readers, failures] = this.figures;
         const { hit, miss, partial, stale } = totals.requests, all = hit + miss + partial + stale;
-        cache.set(rate(store.rates.cache), `${bytes(totals.servedBytes)} in total`);
+        cache.set(rate(store.rates.cache), `${bytes(totals.savedBytes)} in total`);
         origin.set(rate(store.rates.origin), `${bytes(totals.originBytes)} in total`);
         hits.set(percent(hit, all), all === 0 ? "no requests yet" : `${number(hit)} of ${plural(all, "request")}`);
         const started = Date.parse(totals.started), midnight = new Date().setUTCHours(0, 0, 0, 0);
