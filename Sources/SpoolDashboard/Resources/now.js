@@ -53,7 +53,10 @@ export class NowView {
             columns(card("Stored bytes by host", this.hosts), card("Stored bytes by type", this.types)),
             card("Recent events", this.events));
         store.addEventListener("update", () => this.#update());
-        store.addEventListener("list", () => this.#update());
+        store.addEventListener("list", () => {
+            this.#update();
+            if (this.isVisible) this.#showLog();
+        });
         store.addEventListener("log", () => this.isVisible && this.#showLog());
         store.addEventListener("connection", () => this.isVisible && this.#load());
         addDrawing(time => this.#draw(time));
@@ -188,15 +191,22 @@ export class NowView {
         const slow = groupedWaits(newest.filter(({ kind }) => kind === "waited").map(entry => ({
             ...entry, cause: entry.code, name: names(entry.url).name,
         })));
-        fill(this.waits, waits(slow, { links: true, empty: "No reader had to wait. Playback was not slowed down." }));
+        fill(this.waits, waits(slow, { links: true, empty: "No waits in the latest log entries." }));
         const failed = newest.filter(({ kind }) => problems.has(kind)).slice(0, 8);
-        fill(this.problems, failed.length === 0 ? make("p", { class: "empty" }, "No errors.")
+        fill(this.problems, failed.length === 0 ? make("p", { class: "empty" }, this.#noProblems)
             : make("ul", { class: "waits" }, failed.map(entry => this.#problem(entry))));
         fill(this.events, newest.length === 0 ? make("p", { class: "empty" }, "No events yet.")
             : make("ul", { class: "events" }, newest.slice(0, 30).map(entry => make("li", {},
                 make("time", { class: "quiet", dateTime: entry.time, title: date(Date.parse(entry.time)) },
                     ago(Date.parse(entry.time))),
                 this.#link(entry), make("span", { class: "breaks" }, sentence(entry.message))))));
+    }
+
+    /// The text for a log without errors and warnings. The log is limited, but the number of errors is complete.
+    get #noProblems() {
+        const count = store.totals?.errors ?? 0;
+        return count === 0 ? "No errors or warnings in the latest log entries."
+            : `${plural(count, "error")} since the server started. The latest log entries contain none.`;
     }
 
     /// The name of an entry's resource, as a link if the resource is stored. It is empty if the entry has no resource.

@@ -14,7 +14,7 @@ const header = (...labels) => make("thead", {}, make("tr", {}, labels.map(([labe
 /// the transfer.
 export const waterfall = (requests, showsURL) => {
     if (requests.length === 0) {
-        return make("p", { class: "empty" }, "No requests to the origin since the server started.");
+        return make("p", { class: "empty" }, "No requests in the latest log entries.");
     }
     const now = Date.now(), list = [...requests].reverse().map(request => {
         const start = Date.parse(request.started);

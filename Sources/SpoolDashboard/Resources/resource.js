@@ -118,9 +118,7 @@ export class ResourceView {
         this.map.show(details);
         if (isFirst) this.#showPlayer(details);
         const isStream = details.kind !== "file";
-        this.waits.replaceChildren(waits(details.waits, {
-            empty: "No reader has had to wait since the server started.",
-        }));
+        this.waits.replaceChildren(waits(details.waits, { empty: "No waits in the latest log entries." }));
         this.requests.replaceChildren(waterfall(details.requests, isStream));
         this.parts.hidden = details.parts.length === 0;
         if (!this.parts.hidden) {

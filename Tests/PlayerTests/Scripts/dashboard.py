@@ -206,6 +206,8 @@ def check_now(page):
             ...Array.from({ length: 30 }, (_, index) => ({ key: String(index % 15), cause: 'slowOrigin' })),
             { key: '0', cause: 'retry' }]).map(({ key, cause, count }) => [key, cause, count])));""")
     assert groups == [[str(key), "slowOrigin", 2] for key in range(7)] + [["0", "retry", 1]], groups
+    has_errors = page.js("return fetch('api/status').then(response => response.json())")["errors"] > 0
+    assert not has_errors or "No errors" not in page.text("#view-now"), page.text("#view-now")
     chart = page.driver.find_element("css selector", "canvas.chart")
     summary = page.text(".chart-value")
     chart.send_keys(Keys.ARROW_LEFT)
