@@ -26,6 +26,7 @@ export const contextOf = (canvas, width, height) => {
     }
     context.setTransform(scale, 0, 0, scale, 0, 0);
     context.clearRect(0, 0, width, height);
+    context.direction = "ltr"; // Labels have units, such as “20 MB”.
     return context;
 };
 

@@ -4,6 +4,22 @@ import time
 
 from dashboard_browser import LOW_CONTRAST
 
+# The visible texts in which a number is shown to the right of the unit that follows it.
+SCRAMBLED = """
+const found = [], range = document.createRange();
+for (const element of document.querySelectorAll('.figure .value, .figure .note, .number, .rows [role=gridcell]')) {
+    const node = element.firstChild, match = /\\d[^]*?[a-z]/i.exec(element.textContent);
+    if (node?.nodeType !== Node.TEXT_NODE || !match || !element.checkVisibility()) continue;
+    const [first, last] = [0, match[0].length - 1].map(offset => {
+        range.setStart(node, match.index + offset);
+        range.setEnd(node, match.index + offset + 1);
+        return range.getBoundingClientRect();
+    });
+    if (first.top === last.top && first.left > last.left) found.push(element.textContent);
+}
+return found;
+"""
+
 
 def open_dialog(page):
     """Selects a row, and opens the preload dialog."""
@@ -73,6 +89,7 @@ def check_rtl(page):
             page.js("document.documentElement.dir = 'rtl'")
             time.sleep(0.3)
             assert not overflow(page), f"{view}: {overflow(page)}"
+            assert not page.js(SCRAMBLED), f"{view}: {page.js(SCRAMBLED)}"
         page.open()
         page.js("document.documentElement.dir = 'rtl'")
         left, right = page.js("""const row = document.querySelector('.rows [role=row]');
