@@ -83,7 +83,8 @@ export const remove = async list => {
             "Spool fetches the bytes again if they are played."),
         pinned > 0 && make("p", {},
             make("span", { class: "tag warn" }, `includes ${plural(pinned, "pinned resource")}`)),
-        make("ul", {}, list.slice(0, 5).map(({ host, name }) => make("li", {}, `${name} (${host})`)),
+        make("ul", {}, list.slice(0, 5).map(({ host, name }) =>
+            make("li", {}, make("bdi", {}, name), ` (${host})`)),
             list.length > 5 && make("li", {}, plural(list.length - 5, "more resource"))),
         useWarning(list),
     ].filter(Boolean);

@@ -77,10 +77,14 @@ const decoded = text => {
     }
 };
 
-/// The host, path and short name of a URL. The name of a manifest includes its folder.
+/// A text without control characters, and without characters that change its direction. They could disguise the type of
+/// a file. Downloads omit them, too.
+const undisguised = text => text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "");
+
+/// The host, path and short name of a URL, for display. The name of a manifest includes its folder.
 export const names = url => {
     const match = /^\w+:\/\/([^/]*)(\/.*)?$/.exec(url);
-    const host = match?.[1] ?? "", path = decoded(match?.[2] ?? url);
+    const host = undisguised(match?.[1] ?? ""), path = undisguised(decoded(match?.[2] ?? url));
     const parts = path.split("/").filter(Boolean);
     const last = parts.at(-1) ?? host;
     const isManifest = /\.(m3u8|mpd)$/i.test(last);

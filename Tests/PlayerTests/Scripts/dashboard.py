@@ -49,6 +49,10 @@ def check_library(page):
     assert f"{stored['count']:,} resource" in page.text(".count"), page.text(".count")
     assert first["url"].split("/")[2] in "".join(rows)
     assert len(rows) <= 40, f"{len(rows)} rows exist"
+    shown = page.driver.execute_async_script("""const done = arguments[0];
+        import(new URL('format.js', document.baseURI)).then(({ names }) =>
+            done(names('http://a.example/x%E2%80%AEfdp.exe%E2%81%A9%0A.mp4').name))""")
+    assert shown == "xfdp.exe.mp4", f"the name can change the direction of text: {ascii(shown)}"
     painted = page.js(PAINTED)
     assert painted == len(rows), f"{painted} maps of {len(rows)} rows are drawn"
     return {"resources": stored["count"], "rows": len(rows)}
