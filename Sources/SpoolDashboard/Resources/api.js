@@ -77,8 +77,13 @@ export const takeTokenFromAddress = () => {
 };
 
 /// The URL of the folder that contains `.spool/`: the server's address, with the token in the path if there is one.
-export const serverAddress = () => new URL("..", document.baseURI).href;
+const serverAddress = () => new URL("..", document.baseURI).href;
 
-/// The URL under which the server plays a URL of an origin.
-export const playerURL = url => serverAddress() + url.replace(/^(https?):\/\//i, (_, scheme) =>
+/// The server's address for display, without the token in the path.
+export const shownAddress = () => serverAddress().replace(/\/(~|%7e)[^/]+/i, "/~…");
+
+/// The URL under which a server plays a URL of an origin.
+///
+/// - address: the server's address, which is `shownAddress()` if the URL is displayed.
+export const playerURL = (url, address = serverAddress()) => address + url.replace(/^(https?):\/\//i, (_, scheme) =>
     `${scheme.toLowerCase()}/`);

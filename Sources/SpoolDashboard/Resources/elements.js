@@ -53,16 +53,23 @@ export const icon = (name, kind = "fill") => {
     return svg;
 };
 
-/// Creates a button that copies text, and confirms this in its own label.
-export const copyButton = (text, label = "Copy") => button(label, async ({ currentTarget }) => {
-    try {
-        await navigator.clipboard.writeText(text);
-        currentTarget.textContent = "Copied";
-    } catch {
-        currentTarget.textContent = "Select the text to copy it"; // The browser has denied access to the clipboard.
-    }
-    setTimeout(() => { currentTarget.textContent = label; }, 2000);
-}, "small");
+/// Creates a line with a text and a button that copies it. The button confirms this in its own label.
+///
+/// - shown: the text as it is displayed, for example without a token.
+export const copyable = (text, { shown = text, label = "Copy" } = {}) => {
+    const code = make("code", {}, shown);
+    return make("p", { class: "copyable" }, code, button(label, async ({ currentTarget }) => {
+        try {
+            await navigator.clipboard.writeText(text);
+            currentTarget.textContent = "Copied";
+        } catch {
+            // The browser has denied access to the clipboard, so the complete text is shown.
+            setText(code, text);
+            currentTarget.textContent = "Select the text to copy it";
+        }
+        setTimeout(() => { currentTarget.textContent = label; }, 2000);
+    }, "small"));
+};
 
 /// A labeled number with a note. `set(value, note, share)` updates it; a share from 0 to 1 is also shown as a bar.
 export const figure = label => {

@@ -1,8 +1,8 @@
 // The view of all resources: totals, the list with a map of each resource, and the actions.
 import * as actions from "./actions.js";
-import { playerURL } from "./api.js";
+import { playerURL, shownAddress } from "./api.js";
 import { contextOf, describe, drawMap } from "./bytemap.js";
-import { button, copyButton, figure, icon, make, setText } from "./elements.js";
+import { button, copyable, figure, icon, make, setText } from "./elements.js";
 import { Filters, isActive } from "./filters.js";
 import { ago, bytes, percent, plural } from "./format.js";
 import { requestFrame } from "./frames.js";
@@ -125,7 +125,7 @@ export class Library {
         if (this.empty.dataset.state === state) return;
         this.empty.dataset.state = state;
         this.toolbar.hidden = this.count.hidden = state === "empty";
-        const example = playerURL("https://example.com/video.mp4");
+        const example = "https://example.com/video.mp4";
         this.empty.replaceChildren(...{
             loading: [make("p", { class: "empty" }, "Loading the list …")],
             filtered: [make("h2", {}, "No resource matches"), button("Clear search and filters", () => {
@@ -136,7 +136,7 @@ export class Library {
                 make("h2", {}, "The cache is empty"),
                 make("p", {}, "Spool caches media while it plays through the proxy. Open a URL of this form in any ",
                     "player. It is the server’s address, followed by the media URL with its scheme as a folder:"),
-                make("p", { class: "copyable" }, make("code", {}, example), copyButton(example)),
+                copyable(playerURL(example), { shown: playerURL(example, shownAddress()) }),
                 make("p", {}, "The next playback does not request the stored bytes again."),
                 make("h3", {}, "Media for offline playback"),
                 make("p", {}, "Preload the media and pin it. Pinned media is never evicted."),

@@ -1,7 +1,7 @@
 // The view of one resource: map, playback, waits, requests, files and stored headers.
 import * as actions from "./actions.js";
 import * as api from "./api.js";
-import { button, card, copyButton, facts, make, setText } from "./elements.js";
+import { button, card, copyable, facts, make, setText } from "./elements.js";
 import { ago, bytes, date, names, plural, typeName } from "./format.js";
 import { LargeMap } from "./largemap.js";
 import { files, waits, waterfall } from "./requests.js";
@@ -171,10 +171,11 @@ export class ResourceView {
     // MARK: Playback
 
     #showPlayer(details) {
-        const { mediaURL, contentType, kind } = details, address = api.playerURL(details.url);
+        const { mediaURL, contentType, kind } = details;
         const isAudio = contentType?.startsWith("audio/"), isVideo = contentType?.startsWith("video/");
-        const copy = make("p", { class: "copyable" }, make("code", {}, address),
-            copyButton(address, "Copy the player’s URL"));
+        const copy = copyable(api.playerURL(details.url), {
+            shown: api.playerURL(details.url, api.shownAddress()), label: "Copy the player’s URL",
+        });
         if (mediaURL === null) {
             this.player.replaceChildren(make("p", { class: "empty" }, "The URL contains a query, which is not stored. ",
                 "Play the media in your player."));

@@ -160,8 +160,7 @@ export class SettingsView {
 
     #showServer() {
         const { totals } = store;
-        const address = api.serverAddress().replace(/\/~[^/]+/, "/~…"); // Without the token in the path.
-        this.server.replaceChildren(facts([["Address", make("code", {}, address)],
+        this.server.replaceChildren(facts([["Address", make("code", {}, api.shownAddress())],
             totals && ["Version", totals.version],
             totals && ["Running since", date(Date.parse(totals.started))],
             totals && ["Evictions", totals.evictions === 0 ? "none"
