@@ -62,8 +62,20 @@ const total = list => list.reduce((sum, { storedBytes }) => sum + storedBytes, 0
 export const pin = list => perform({ action: "pin", keys: keys(list) },
     count => `Pinned ${plural(count, "resource")}. Pinned media is never evicted.`);
 
-export const unpin = list => perform({ action: "unpin", keys: keys(list) },
-    count => `Unpinned ${plural(count, "resource")}.`);
+/// Unpins resources. Prompts for a confirmation if the cache exceeds its capacity, because they may then be evicted.
+export const unpin = async list => {
+    const pinned = list.filter(resource => resource.pinned);
+    const { storedBytes, capacityBytes = null } = store.totals ?? {};
+    if (pinned.length > 0 && capacityBytes !== null && storedBytes > capacityBytes) {
+        const content = make("p", {}, `${bytes(storedBytes)} are stored, but the capacity is ${bytes(capacityBytes)}. `,
+            `Spool may evict the media (${bytes(total(pinned))}) as soon as it is unpinned. `,
+            "Spool fetches the bytes again if they are played.");
+        const title = `Unpin ${plural(pinned.length, "resource")}?`;
+        if (!await requireToken()) return null;
+        if (!await openDialog(title, content, { submit: "Unpin", isDangerous: true })) return null;
+    }
+    return perform({ action: "unpin", keys: keys(list) }, count => `Unpinned ${plural(count, "resource")}.`);
+};
 
 export const verify = list => perform({ action: "verify", keys: keys(list) }, (count, { results }) => count === 1
     ? `Verified: ${results[0].message}` : `Verified ${plural(count, "resource")}. Any damaged blocks were discarded.`);
