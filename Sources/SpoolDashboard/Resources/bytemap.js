@@ -139,7 +139,7 @@ export const drawMap = (context, resource, { top, width, height }, now) => {
 export const describe = resource => {
     const transfers = store.transfers.get(resource.key)?.length ?? 0;
     const readers = store.readers.get(resource.key)?.length ?? 0;
-    const share = resource.kind !== "file" ? `${resource.completeFiles} of ${resource.files} files complete`
+    const share = resource.kind !== "file" ? `${resource.completeFiles} of ${resource.files} stored files complete`
         : resource.complete ? "complete" : resource.length > 0
             ? `${percent(resource.storedBytes, resource.length)} stored` : "length unknown";
     return [`Map of the bytes: ${share}`, transfers > 0 && `${plural(transfers, "request")} in progress`,

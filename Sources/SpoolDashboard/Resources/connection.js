@@ -1,5 +1,13 @@
 // Receives the server's events through one connection per browser, and resumes after an interruption.
 
+// Waits and problems stay in the log longer than the requests of a busy server.
+const lasting = new Set(["waited", "failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded",
+    "cacheUnavailable", "warning"]);
+
+/// Returns a log that contains the latest 500 entries and the latest 100 earlier waits and problems.
+export const limited = log => log.length <= 500 ? log
+    : [...log.slice(0, -500).filter(({ kind }) => lasting.has(kind)).slice(-100), ...log.slice(-500)];
+
 /// Connects to `api/events`, and reconnects until the page closes.
 ///
 /// `EventSource` is not used, because it can't send `Last-Event-ID` with its first request, and stops after a response
@@ -94,7 +102,7 @@ export class Backlog {
             if (this.#hello?.started !== message.started) this.#log = [];
             this.#hello = message;
         }
-        if (message.type === "update" && message.log.length > 0) this.#log = [...this.#log, ...message.log].slice(-500);
+        if (message.type === "update" && message.log.length > 0) this.#log = limited([...this.#log, ...message.log]);
     }
 
     get messages() {

@@ -25,7 +25,10 @@ export const isActive = ({ key }) => store.transfers.has(key) || store.readers.h
 
 const states = {
     all: ["All states", () => true], complete: ["Complete", ({ complete }) => complete],
-    incomplete: ["Incomplete", ({ complete }) => !complete], pinned: ["Pinned", ({ pinned }) => pinned],
+    // A playlist may list more files than are stored, so a stream is never known to be complete.
+    incomplete: ["Incomplete", ({ kind, complete, files, completeFiles }) =>
+        kind === "file" ? !complete : completeFiles < files],
+    pinned: ["Pinned", ({ pinned }) => pinned],
     active: ["In use now", isActive],
 };
 const menus = {

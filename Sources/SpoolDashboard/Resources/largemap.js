@@ -157,7 +157,7 @@ export class LargeMap {
             store.transfers.get(key) ?? []);
         const speed = transfers.reduce((sum, { bytesPerSecond }) => sum + bytesPerSecond, 0);
         const { kind, length, storedBytes, completeFiles, files } = resource;
-        const stored = kind !== "file" ? `${bytes(storedBytes)} stored, ${completeFiles} of ${files} files complete`
+        const stored = kind !== "file" ? `${bytes(storedBytes)} stored, ${completeFiles} of ${files} stored files complete`
             : length === null ? `${bytes(storedBytes)} stored`
                 : `${bytes(storedBytes)} of ${bytes(length)} stored (${percent(storedBytes, length)})`;
         setText(this.state, transfers.length === 0 ? stored : `${stored} · receiving ${rate(speed)}`);

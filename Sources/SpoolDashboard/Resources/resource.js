@@ -144,8 +144,9 @@ export class ResourceView {
         setText(this.title, name);
         setText(this.place, host + path);
         this.tags.replaceChildren(make("span", { class: "tag" }, typeName(details)),
-            make("span", { class: `tag ${details.complete ? "good" : ""}` },
-                details.complete ? "complete" : "incomplete"),
+            details.kind === "file" ? make("span", { class: `tag ${details.complete ? "good" : ""}` },
+                details.complete ? "complete" : "incomplete")
+                : make("span", { class: "tag" }, `${details.completeFiles} of ${details.files} stored files complete`),
             ...details.pinned ? [make("span", { class: "tag good" }, "pinned")] : []);
         const state = `${details.pinned} ${details.complete}`;
         if (this.buttons.dataset.state === state && this.buttons.dataset.key === details.key
@@ -158,7 +159,7 @@ export class ResourceView {
                 this.#load();
             }, "primary"),
             ...details.complete ? [] : [button("Preload …", () => actions.preload(details.url, details.pinned))],
-            ...details.complete && details.kind === "file" ? [make("a", {
+            ...details.complete ? [make("a", {
                 class: "button", href: api.contentPath(details.key), download: name,
             }, "Download")] : [],
             button("Verify", () => actions.verify(list)),

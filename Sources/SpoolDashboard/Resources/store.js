@@ -1,10 +1,9 @@
 // The page's copy of the state of the cache: resources, requests in progress, readers, totals and the log.
 import * as api from "./api.js";
-import { listen } from "./connection.js";
+import { limited, listen } from "./connection.js";
 import { names, typeName } from "./format.js";
 import { requestFrame } from "./frames.js";
 
-const logLimit = 500;
 /// The time for which an evicted range is shown.
 export const fadeMilliseconds = 6000;
 
@@ -145,7 +144,7 @@ class Store extends EventTarget {
     #addToLog(entries) {
         if (entries.length === 0) return;
         const last = this.log.at(-1)?.id ?? -1;
-        this.log = [...this.log, ...entries.filter(({ id }) => id > last)].slice(-logLimit);
+        this.log = limited([...this.log, ...entries.filter(({ id }) => id > last)]);
         this.#emit("log");
     }
 
