@@ -195,10 +195,12 @@ struct ResponseEvaluation {
     private var rule: CombiningRule { context.combiningRule }
 
     /// Returns whether a response counts as another version only because nothing proves that it belongs to the stored
-    /// version.
+    /// version, or because weak validators differ. Some origins send another one with each response.
     private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         switch decision {
-        case .newGeneration(let placement): placement.isUnproven(against: stored, rule: rule)
+        case .newGeneration(let placement):
+            placement.isUnproven(against: stored, rule: rule)
+                || !(placement.version.validator.isStrong && stored.version.validator.isStrong)
         case .restart: head.status == .partialContent
         default: false
         }

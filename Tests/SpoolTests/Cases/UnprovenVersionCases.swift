@@ -68,6 +68,31 @@ struct UnprovenVersionCases {
     }
 
     @Test(
+        "E485: if each response has its own weak tag or date, a second reader does not end the first reader's response",
+        arguments: [true, false], [true, false])
+    func weakValidators(_ hasTag: Bool, _ hasRanges: Bool) async throws {
+        func behaviors(_ number: Int) -> [OriginBehavior] {
+            let date = "Tue, 0\(number) Sep 2026 00:00:00 GMT"
+            return [
+                .noValidators, hasTag ? .field("ETag", "W/\"\(number)\"") : .field("Last-Modified", date),
+                .field("Date", date),
+            ] + (hasRanges ? [] : [.ignoresRanges(acceptRanges: nil)])
+        }
+        for start in [0, 2_900_000] as [Int64] {
+            let stage = try stage(behaviors(1), .revalidate, stall: 1_000_000)
+            try await stage.session { cache in
+                let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
+                try await first.check(Self.song, upTo: 500_000)
+                change(stage, behaviors(2))
+                let second = cache.media(for: stage.url()).reader(.from(start))
+                #expect(try await second.check(Self.other) == Self.other.length)
+                stage.origin.release()
+                #expect(try await first.check(Self.song) == Self.song.length)
+            }
+        }
+    }
+
+    @Test(
         "E151: if media can't be completed after a cancelled read, later readers receive a whole response",
         arguments: [nil, "W/\"a\""], ["max-age=600", "max-age=0", nil])
     func abandoned(_ tag: String?, _ control: String?) async throws {
