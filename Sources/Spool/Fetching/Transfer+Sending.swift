@@ -97,4 +97,14 @@ extension Transfer {
         connection.resume()
         return (try await exchange.send(request, to: origin), true)
     }
+
+    /// Discards the stored bytes, because the origin sent more bytes than the range that it stated for a part. It
+    /// probably sent the whole resource, whose bytes were then stored at the wrong offset.
+    func discardPart() -> Outcome {
+        resource.generation?.discardBytes()
+        _ = scheduler.requestsWholeResource(evenAfterPart: true)
+        resource.send(
+            .inconsistentResponse("the origin sent more bytes than the range in Content-Range, so they were discarded"))
+        return .restart
+    }
 }

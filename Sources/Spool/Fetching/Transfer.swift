@@ -320,6 +320,7 @@ struct Transfer {
         over connection: OriginConnection, to origin: OriginState
     ) async throws -> Outcome {
         var machine = StateMachine(offset: offset, end: claim.end, firstStoredOffset: claim.offset)
+        let isPart = response.head.status == .partialContent
         scheduler.responseStarted(start.id, claim)
         resource.recordDescribed()
         if scheduler.isStream(start.id) { connection.recordStream() }
@@ -350,12 +351,10 @@ struct Transfer {
                 }
             }
             if machine.position == claim.end {
-                if let sample = meter.rest() {
-                    scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
-                }
-                // Reading the end of the body returns the connection to the transport.
-                _ = try? await body.next()  // Even if this call fails, all bytes were received.
-                return .ended
+                if let rest = meter.rest() { scheduler.note(origin.note(bytes: rest.bytes, seconds: rest.seconds)) }
+                // This returns the connection to the transport. If it fails, all bytes were received nevertheless.
+                let surplus = try? await body.next()  // As above.
+                return surplus?.count ?? 0 > 0 && isPart && claim.offset > 0 ? discardPart() : .ended
             }
         }
         return .ended

@@ -281,6 +281,16 @@ final class MediaFile: Sendable {
         }
     }
 
+    /// Discards all blocks, including unfinished ones.
+    ///
+    /// - Returns: The discarded blocks. The caller records the change in the catalog.
+    func invalidateAll() -> [Range<Int64>] {
+        writer.withLock { writer in
+            writer.tails = [:]
+            return blocks.invalidateAll()
+        }
+    }
+
     /// Frees the disk space that whole blocks without stored bytes still occupy after an unclean shutdown.
     ///
     /// - Throws: ``CacheError`` if the disk can't free the space.

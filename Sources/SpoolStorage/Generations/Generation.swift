@@ -154,6 +154,13 @@ package final class Generation: Sendable {
     /// Evicts the given ranges from memory. The caller checks that no reader is near them.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
+    /// Discards all stored bytes of the version, because they may be at wrong offsets.
+    package func discardBytes() {
+        let inMemory = Array(storedInMemory)
+        memory.evict(inMemory)
+        recordInvalidated(inMemory + (disk?.invalidateAll() ?? []))
+    }
+
     /// Whether reads currently skip the bytes on disk.
     var isDiskSkipped: Bool {
         guard skipsDisk.load(ordering: .acquiring) else { return false }

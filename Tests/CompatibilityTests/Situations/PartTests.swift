@@ -89,4 +89,34 @@ import Testing
             try await checkProbe(situation)
         }
     }
+
+    @Test(
+        "E486: if the whole body is labeled with the requested range, its bytes are not used for later reads",
+        arguments: [nil, "\"v1\""])
+    func mislabeled(etag: String?) async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            revise: { response in
+                guard response.status == 206 else { return }
+                response.setField("Content-Range", Self.forms[2](response.body, response.content.length))
+                response.body = 0..<response.content.length
+                response.framing = .chunked
+            })
+        let situation = Situation(rule, etag: etag, seeks: [], isStored: false)
+        for freshness in [FreshnessPolicy.http, .immutable] {
+            try await OriginServer.run(situation.resources) { origin in
+                try await CompatibilityStage.cache(configure: { $0.freshness = freshness }) { cache in
+                    let media = cache.media(for: origin.url("/media"))
+                    let events = cache.events()
+                    // A player without a cache would receive the same wrong bytes.
+                    _ = try? await media.data(in: 100_000..<120_000)
+                    _ = await events.first { if case .inconsistentResponse = $0.kind { true } else { false } }
+                    // Another transfer may still be receiving such a part.
+                    try await origin.log.wait { $0.allSatisfy(\.isOver) }
+                    _ = try? await media.bytes()
+                    expectBytes(try await media.bytes(), situation.bytes(from: 0), "\(freshness)")
+                }
+            }
+        }
+    }
 }
