@@ -9,12 +9,36 @@ enum ContentTypes {
         type.map { isWebPage($0) || isXML($0) || name(of: $0) == "text/plain" } ?? false
     }
 
+    /// Returns whether the first bytes of a body with this type and length are examined, because it may be a page or an
+    /// error message.
+    ///
+    /// Some origins send error messages, which are short, with the type of the media, or without a type. The body of a
+    /// live response has no length. It may not start for a long time, but the headers are needed before. An error in XML
+    /// is not live.
+    static func isExamined(_ type: String?, length: Int64?) -> Bool {
+        guard let length else { return type.map(isXML) ?? false }
+        return isDoubtful(type) || length <= messageLimit && hasMediaType(type)
+    }
+
+    /// The maximum length of a body that is examined because it may be an error message, in bytes.
+    private static let messageLimit: Int64 = 64 << 10
+
+    /// Returns whether the type is that of audio or video, or generic, or missing.
+    private static func hasMediaType(_ type: String?) -> Bool {
+        guard let name = type.map(name(of:)), !name.isEmpty else { return true }
+        return name.hasPrefix("audio/") || name.hasPrefix("video/") || name == "application/octet-stream"
+    }
+
     /// Returns whether a response is a document rather than media, and is therefore not stored.
     ///
-    /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for an ambiguous type.
+    /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for an ambiguous type, and for a
+    ///   body that may be a message.
     static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
-        guard let type, isDoubtful(type) || isJSON(type) else { return false }
-        return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
+        if let type, isJSON(type) { return true }
+        if let type, isWebPage(type) { return !isMedia(start) }
+        if isDoubtful(type) { return isMarkup(start) }
+        // Some subtitles start with a bracket.
+        return hasMediaType(type) && isMarkup(start) && !start.starts(with: "[".utf8)
     }
 
     /// Returns whether a response may replace a stored response with the type `previous`. A page that is received

@@ -87,7 +87,8 @@ struct ResponseEvaluation {
         }
         let isUnproven =
             otherStatus == nil && current.stored.map { isWholeInstead || self.isUnproven(decision, $0) } ?? false
-        if isUnproven || isForeignPart(decision), scheduler.setSeparate(start.id, orRemoving: nil, nil) {
+        let differsWeakly = otherStatus == nil && current.stored.map { self.differsWeakly(decision, $0) } ?? false
+        if isUnproven || differsWeakly || isForeignPart(decision), scheduler.setSeparate(start.id, orRemoving: nil, nil) {
             return .restart
         }
         let verdict: Verdict
@@ -194,13 +195,18 @@ struct ResponseEvaluation {
 
     private var rule: CombiningRule { context.combiningRule }
 
+    /// Returns whether a response counts as another version only because weak validators differ. Some origins send
+    /// another weak validator with each response.
+    private func differsWeakly(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
+        guard case .newGeneration(let placement) = decision else { return false }
+        return !(placement.version.validator.isStrong && stored.version.validator.isStrong)
+    }
+
     /// Returns whether a response counts as another version only because nothing proves that it belongs to the stored
-    /// version, or because weak validators differ. Some origins send another one with each response.
+    /// version.
     private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         switch decision {
-        case .newGeneration(let placement):
-            placement.isUnproven(against: stored, rule: rule)
-                || !(placement.version.validator.isStrong && stored.version.validator.isStrong)
+        case .newGeneration(let placement): placement.isUnproven(against: stored, rule: rule)
         case .restart: head.status == .partialContent
         default: false
         }

@@ -98,10 +98,15 @@ extension Transfer {
         return (try await exchange.send(request, to: origin), true)
     }
 
-    /// Discards the stored bytes, because the origin sent more bytes than the range that it stated for a part. It
+    /// Discards the version with its stored bytes, because the origin sent more bytes than the range that it stated for a part. It
     /// probably sent the whole resource, whose bytes were then stored at the wrong offset.
     func discardPart() -> Outcome {
-        resource.generation?.discardBytes()
+        if let generation = resource.generation {
+            // Other transfers may be receiving such parts, and must not store them.
+            resource.version.supersede(generation)
+            resource.version.replace(generation, by: nil, keeping: start.id)
+            generation.discardBytes()
+        }
         _ = scheduler.requestsWholeResource(evenAfterPart: true)
         resource.send(
             .inconsistentResponse("the origin sent more bytes than the range in Content-Range, so they were discarded"))

@@ -13,12 +13,13 @@ import Testing
     private static let errors = [
         ("<?xml version=\"1.0\"?><subsonic-response status=\"failed\"/>", "text/xml"),
         ("{\"error\": \"rate limited\"}", "application/json"), ("<html>Sign in</html>", "text/html"),
-        ("", "audio/mpeg"),
-    ]
+        ("", "audio/mpeg"), ("<html>Sign in</html>", "audio/mpeg"), ("{\"error\": 1}", "application/octet-stream"),
+        ("<Error><Code>SlowDown</Code></Error>", nil),
+    ] as [(String, String?)]
 
     @Test(
-        "An error that is sent with status 200 is forwarded but not stored, and the next request receives the track",
-        arguments: 0..<4)
+        "E487: an error that is sent with status 200 and any type is not stored, and the next request receives the track",
+        arguments: 0..<7)
     func error(_ index: Int) async throws {
         let (text, type) = Self.errors[index]
         let rule = OriginRule(
