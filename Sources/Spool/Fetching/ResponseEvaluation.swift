@@ -88,9 +88,8 @@ struct ResponseEvaluation {
         let isUnproven =
             otherStatus == nil && current.stored.map { isWholeInstead || self.isUnproven(decision, $0) } ?? false
         let differsWeakly = otherStatus == nil && current.stored.map { self.differsWeakly(decision, $0) } ?? false
-        if isUnproven || differsWeakly || isForeignPart(decision), scheduler.setSeparate(start.id, orRemoving: nil, nil) {
-            return .restart
-        }
+        let endsNoReader = isUnproven || differsWeakly || isForeignPart(decision)
+        if endsNoReader, scheduler.setSeparate(start.id, orRemoving: nil, nil) { return .restart }
         let verdict: Verdict
         switch decision {
         // Readers that wait for the headers are woken when the body starts.

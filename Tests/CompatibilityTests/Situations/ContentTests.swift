@@ -10,12 +10,12 @@ import Testing
 /// Tests whether bodies that do not match their type or status are received and stored.
 @Suite(.timeLimit(.minutes(5))) struct ContentTests {
     private static let song = OriginContent.data(.mpegAudio(frames: 400))
-    private static let errors = [
+    private static let errors: [(String, String?)] = [
         ("<?xml version=\"1.0\"?><subsonic-response status=\"failed\"/>", "text/xml"),
         ("{\"error\": \"rate limited\"}", "application/json"), ("<html>Sign in</html>", "text/html"),
         ("", "audio/mpeg"), ("<html>Sign in</html>", "audio/mpeg"), ("{\"error\": 1}", "application/octet-stream"),
         ("<Error><Code>SlowDown</Code></Error>", nil),
-    ] as [(String, String?)]
+    ]
 
     @Test(
         "E487: an error that is sent with status 200 and any type is not stored, and the next request receives the track",
