@@ -68,6 +68,8 @@ final class BodyGatherer: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         passOn(context)
+        // The connection of an HTTP/2 stream may continue.
+        readMuch(context)
         context.fireChannelInactive()
     }
 

@@ -11,7 +11,7 @@ extension ProxyServer {
     ///
     /// The server uses a free port that only this device can reach, and a secret in each URL. You do not have to start
     /// the server. It starts listening when the app gets the first URL, and again if the system has closed the socket
-    /// in the meantime. It responds only to the URLs that it has created, and to the references of their playlists. Retain
+    /// in the meantime. It responds only to the URLs that it has created, and to the references in their playlists. Retain
     /// the server as long as its players.
     ///
     /// ```swift

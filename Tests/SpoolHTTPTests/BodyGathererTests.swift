@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test("E479: the frames of one byte in an HTTP/2 body are joined, and the connection then serves the next response")
+    @Test("E479: one-byte frames of an HTTP/2 body are joined, and the connection is then used for the next response")
     func frames() async throws {
         let certificate = try TestCertificate.make()
         defer { certificate.remove() }

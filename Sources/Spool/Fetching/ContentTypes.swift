@@ -12,9 +12,9 @@ enum ContentTypes {
     /// Returns whether the first bytes of a body with this type and length are examined, because it may be a page or an
     /// error message.
     ///
-    /// Some origins send error messages, which are short, with the type of the media, or without a type. The body of a
-    /// live response has no length. It may not start for a long time, but the headers are needed before. An error in XML
-    /// is not live.
+    /// Some origins send error messages, which are short, with the type of the media, or without a type. A live
+    /// response has no known length. Its body may start late, but its headers are needed immediately. An error in XML is
+    /// not live.
     static func isExamined(_ type: String?, length: Int64?) -> Bool {
         guard let length else { return type.map(isXML) ?? false }
         return isDoubtful(type) || length <= messageLimit && hasMediaType(type)
@@ -37,8 +37,14 @@ enum ContentTypes {
         if let type, isJSON(type) { return true }
         if let type, isWebPage(type) { return !isMedia(start) }
         if isDoubtful(type) { return isMarkup(start) }
-        // Some subtitles start with a bracket.
-        return hasMediaType(type) && isMarkup(start) && !start.starts(with: "[".utf8)
+        // Some subtitles start with a bracket. Keys and encrypted media may start with any byte.
+        return hasMediaType(type) && isMarkup(start) && isUTF8Text(start) && !start.starts(with: "[".utf8)
+    }
+
+    /// Returns whether the bytes are text in UTF-8. The last character may be incomplete.
+    private static func isUTF8Text(_ start: some Collection<UInt8>) -> Bool {
+        guard start.allSatisfy({ $0 >= 0x20 || [0x09, 0x0A, 0x0D].contains($0) }) else { return false }
+        return (0...3).contains { String(validating: start.dropLast($0), as: UTF8.self) != nil }
     }
 
     /// Returns whether a response may replace a stored response with the type `previous`. A page that is received

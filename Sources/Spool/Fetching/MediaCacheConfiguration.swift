@@ -83,7 +83,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// The receiver of log messages.
     ///
     /// The default on Apple platforms writes to the system's log, with the subsystem and the category `spool`. On other
-    /// platforms, it writes to the handler with which the app bootstrapped swift-log, or to standard error.
+    /// platforms, it writes to the handler that the app passed to `LoggingSystem.bootstrap`, or to standard error.
     public var logger = Logger.standard("spool")
 
     /// Creates the default configuration.

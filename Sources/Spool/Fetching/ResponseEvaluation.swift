@@ -195,7 +195,7 @@ struct ResponseEvaluation {
     private var rule: CombiningRule { context.combiningRule }
 
     /// Returns whether a response counts as another version only because weak validators differ. Some origins send
-    /// another weak validator with each response.
+    /// a different weak validator with each response.
     private func differsWeakly(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         guard case .newGeneration(let placement) = decision else { return false }
         return !(placement.version.validator.isStrong && stored.version.validator.isStrong)

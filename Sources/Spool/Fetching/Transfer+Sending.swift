@@ -98,8 +98,11 @@ extension Transfer {
         return (try await exchange.send(request, to: origin), true)
     }
 
-    /// Discards the version with its stored bytes, because the origin sent more bytes than the range that it stated for a part. It
-    /// probably sent the whole resource, whose bytes were then stored at the wrong offset.
+    /// The minimum number of bytes after a part that show that the part is mislabeled. Scripts may add a line feed.
+    static let leastSurplus = 1024
+
+    /// Discards the version and its stored bytes, because a partial response was longer than the range in its
+    /// `Content-Range`. The origin probably sent the whole resource, so its bytes were stored at wrong offsets.
     func discardPart() -> Outcome {
         if let generation = resource.generation {
             // Other transfers may be receiving such parts, and must not store them.
@@ -108,8 +111,8 @@ extension Transfer {
             generation.discardBytes()
         }
         _ = scheduler.requestsWholeResource(evenAfterPart: true)
-        resource.send(
-            .inconsistentResponse("the origin sent more bytes than the range in Content-Range, so they were discarded"))
+        let text = "the origin sent more bytes than Content-Range states, so the stored bytes were discarded"
+        resource.send(.inconsistentResponse(text))
         return .restart
     }
 }

@@ -350,9 +350,10 @@ struct Transfer {
             }
             if machine.position == claim.end {
                 if let rest = meter.rest() { scheduler.note(origin.note(bytes: rest.bytes, seconds: rest.seconds)) }
-                // This returns the connection to the transport. If it fails, all bytes were received nevertheless.
-                let surplus = try? await body.next()  // As above.
-                return surplus?.count ?? 0 > 0 && isPart && claim.offset > 0 ? discardPart() : .ended
+                // Reading the end of the body returns the connection to the transport.
+                let surplus = try? await body.next()  // Even if this call fails, all requested bytes were received.
+                let isMislabeled = isPart && claim.offset > 0 && surplus?.count ?? 0 >= Self.leastSurplus
+                return isMislabeled && !scheduler.isStale(start.id) ? discardPart() : .ended
             }
         }
         return .ended

@@ -10,15 +10,15 @@ import Synchronization
 package final class TrafficLog: Sendable {
     /// The maximum number of entries of each kind.
     package static let limit = 1000
-    /// The minimum duration of a wait that is recorded, in seconds. Shorter waits are added; see ``add(shortWait:_:at:)``.
+    /// The minimum duration of a wait that is recorded, in seconds. Shorter waits are summed; see ``add(shortWait:of:at:)``.
     package static let shortestWait = 0.25
-    /// The minimum duration of a wait that is added to others, in seconds. Shorter waits are usual in a fast download.
+    /// The minimum duration of a short wait that is summed, in seconds. Shorter waits are normal in a fast download.
     private static let shortestAddedWait = 0.05
-    /// The sum of short waits that is recorded, in seconds.
+    /// The sum at which short waits are recorded, in seconds.
     private static let recordedSum = 1.0
     /// The time after which earlier short waits of a reader no longer count.
     private static let shortWaitTime = Duration.seconds(5)
-    /// The maximum number of readers whose short waits are added.
+    /// The maximum number of readers whose short waits are summed.
     private static let shortWaitLimit = 256
     /// The maximum number of resources whose evicted ranges are recorded.
     private static let evictedKeyLimit = 256
@@ -80,7 +80,7 @@ package final class TrafficLog: Sendable {
     /// Adds a wait that is too short to be recorded. A slow origin may send a few bytes at a time, so that the player
     /// stalls without a long wait.
     ///
-    /// - Returns: The sum of the reader's short waits in seconds, if it is to be recorded now.
+    /// - Returns: The sum of the reader's short waits in seconds, or `nil` if it is not recorded yet.
     func add(shortWait seconds: Double, of reader: Reader, at elapsed: Duration) -> Double? {
         guard seconds >= Self.shortestAddedWait else { return nil }
         return state.withLock { state in

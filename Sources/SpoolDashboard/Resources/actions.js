@@ -67,9 +67,9 @@ export const unpin = async list => {
     const pinned = list.filter(resource => resource.pinned);
     const { storedBytes, capacityBytes = null } = store.totals ?? {};
     if (pinned.length > 0 && capacityBytes !== null && storedBytes > capacityBytes) {
-        const content = make("p", {}, `${bytes(storedBytes)} are stored, but the capacity is ${bytes(capacityBytes)}. `,
+        const content = make("p", {}, `The cache stores ${bytes(storedBytes)}, but its capacity is ${bytes(capacityBytes)}. `,
             `Spool may evict the media (${bytes(total(pinned))}) as soon as it is unpinned. `,
-            "Spool fetches the bytes again if they are played.");
+            "If the media is played later, Spool fetches it again.");
         const title = `Unpin ${plural(pinned.length, "resource")}?`;
         if (!await requireToken()) return null;
         if (!await openDialog(title, content, { submit: "Unpin", isDangerous: true })) return null;

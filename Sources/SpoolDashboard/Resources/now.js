@@ -116,7 +116,7 @@ export class NowView {
         hits.set(percent(hit, all), all === 0 ? "no requests yet" : `${number(hit)} of ${plural(all, "request")}`);
         const started = Date.parse(totals.started), midnight = new Date().setUTCHours(0, 0, 0, 0);
         setText(this.since, Number.isNaN(started) ? ""
-            : `Totals include only the time since the server started (${date(started)}).`);
+            : `Totals cover only the time since the server started (${date(started)}).`);
         today.set(bytes(totals.savedBytesToday), started > midnight ? "since the server started"
             : "since midnight UTC");
         saved.set(bytes(totals.savedBytes), totals.servedBytes === 0 ? "no bytes served yet"

@@ -130,7 +130,7 @@ export class SettingsView {
         }
     }
 
-    /// Loads the settings again when the connection returns. A setting that is being edited stays.
+    /// Loads the settings again when the connection returns. Does nothing while a setting is being edited.
     #reload() {
         if (!store.isConnected) this.#isOutdated = true;
         else if (this.#isShown && this.#isOutdated && !this.list.contains(document.activeElement)) this.#load();

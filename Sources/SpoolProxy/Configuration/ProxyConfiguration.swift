@@ -99,7 +99,8 @@ public struct ProxyConfiguration: Sendable {
     let serverPorts = ServerPorts()
     /// The allowed origins that were changed on the live page.
     let hostOverrides = HostOverrides()
-    /// The logger of the server. The default is that of a cache, with the label `spool.proxy`.
+    /// The receiver of the server's log messages. The default is the same as for a cache, but with the label
+    /// `spool.proxy`.
     public var logger = Logger.standard("spool.proxy")
 
     /// Creates the configuration of a server on this machine, for clients on this machine.

@@ -27,8 +27,8 @@ struct DashboardResource: Encodable, Sendable, Equatable {
     var files: Int
     /// The number of completely stored files.
     var completeFiles: Int
-    /// Whether all bytes of the file are stored. This is never known of a stream, whose playlists may list more files
-    /// than were requested so far.
+    /// Whether all bytes of the file are stored. The value is always `false` for a stream, because its playlists may
+    /// list more files than have been requested so far.
     var complete: Bool
     var pinned: Bool
     var lastUsed: Date

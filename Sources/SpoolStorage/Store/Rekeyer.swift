@@ -239,8 +239,8 @@ private struct Rekeyer: Sendable {
 
     // MARK: - Finishing
 
-    /// Writes the second catalog to the device, and replaces the first one with it. The copied media files are already
-    /// on the device, but perhaps not their names.
+    /// Writes the second catalog to the device, and replaces the first one with it. The contents of the copied media
+    /// files are already on the device, but their names may not be.
     ///
     /// - Returns: Whether the replacement is on the device, so that the previous media files may be removed.
     func finish() throws -> Bool {

@@ -36,8 +36,8 @@ struct VersionEvictor: Sendable {
     /// The time for which media is evicted as whole files after the file system has failed to free a part of a file.
     static let wholeFileTime = Duration.seconds(3600)
 
-    /// The number of open versions that one search for space may query in vain. If all readers of hundreds of versions
-    /// receive bytes, each search would otherwise query all of them.
+    /// The maximum number of open versions that one search for space queries without freeing any. If all readers of
+    /// hundreds of versions receive bytes, each search would otherwise query all of them.
     static let queryLimit = 32
 
     private let store: Store
@@ -136,7 +136,8 @@ struct VersionEvictor: Sendable {
     /// method blocks.
     ///
     /// - Parameter queriesAll: Whether to query users again even if none of their readers has moved since the last
-    ///   query. Otherwise, at most ``queryLimit`` versions are queried in vain. The next search continues after them.
+    ///   query. Otherwise, at most ``queryLimit`` versions are queried without freeing space. The next search
+    ///   continues after them.
     func freeUsed(_ count: Int64, queriesAll: Bool) throws -> Int64 {
         var freed: Int64 = 0
         var lives = store.table.withLock { table in table.used { queriesAll || $0.mayHaveEvictableBytes } }[...]

@@ -35,7 +35,7 @@ import Testing
     }
 
     @Test(arguments: [ChannelError.ioOnClosedChannel as any Error, IOError(errnoCode: EPIPE, reason: "write")])
-    func `The access log contains a sentence if the client closes the connection`(_ error: any Error) {
+    func `The access log states the reason if the client closes the connection`(_ error: any Error) {
         let reason = "the connection was closed before the client had received all bytes"
         #expect(SendOutcome.cut(by: error) == .cut(reason))
     }

@@ -68,7 +68,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E485: if each response has its own weak tag or date, a second reader does not end the first reader's response",
+        "E485: if each response has a different weak tag or date, a second reader does not end the first reader's response",
         arguments: [true, false], [true, false])
     func weakValidators(_ hasTag: Bool, _ hasRanges: Bool) async throws {
         func behaviors(_ number: Int) -> [OriginBehavior] {

@@ -254,7 +254,7 @@ struct BackgroundDownloadsTests {
         }
     }
 
-    @Test("E429, E483: the folder of a session contains only complete files, no cookies, and the app's own files")
+    @Test("E429, E483: a reopened folder of a session keeps complete files and the app's own files, without cookies")
     func folder() throws {
         let scratch = try ScratchDirectory()
         let place = URL(fileURLWithPath: scratch.file("received"))

@@ -139,7 +139,7 @@ import Testing
         #expect(log.evictions(after: 390).ranges.count == 10)
     }
 
-    @Test("D103: short waits of a reader are recorded together once their sum is a second, unless they are rare")
+    @Test("D103: short waits of a reader are recorded together when their sum reaches one second, unless they are rare")
     func shortWaits() {
         let log = TrafficLog()
         let reader = TrafficLog.Reader(key: CacheKey("a"), number: 1)
