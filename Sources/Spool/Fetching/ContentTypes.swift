@@ -9,42 +9,12 @@ enum ContentTypes {
         type.map { isWebPage($0) || isXML($0) || name(of: $0) == "text/plain" } ?? false
     }
 
-    /// Returns whether the first bytes of a body with this type and length are examined, because it may be a page or an
-    /// error message.
-    ///
-    /// Some origins send error messages, which are short, with the type of the media, or without a type. A live
-    /// response has no known length. Its body may start late, but its headers are needed immediately. An error in XML is
-    /// not live.
-    static func isExamined(_ type: String?, length: Int64?) -> Bool {
-        guard let length else { return type.map(isXML) ?? false }
-        return isDoubtful(type) || length <= messageLimit && hasMediaType(type)
-    }
-
-    /// The maximum length of a body that is examined because it may be an error message, in bytes.
-    private static let messageLimit: Int64 = 64 << 10
-
-    /// Returns whether the type is that of audio or video, or generic, or missing.
-    private static func hasMediaType(_ type: String?) -> Bool {
-        guard let name = type.map(name(of:)), !name.isEmpty else { return true }
-        return name.hasPrefix("audio/") || name.hasPrefix("video/") || name == "application/octet-stream"
-    }
-
     /// Returns whether a response is a document rather than media, and is therefore not stored.
     ///
-    /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for an ambiguous type, and for a
-    ///   body that may be a message.
+    /// - Parameter start: The first ``signatureLength`` bytes. They are needed only for an ambiguous type.
     static func isDocument(_ type: String?, startingWith start: some Collection<UInt8>) -> Bool {
-        if let type, isJSON(type) { return true }
-        if let type, isWebPage(type) { return !isMedia(start) }
-        if isDoubtful(type) { return isMarkup(start) }
-        // Some subtitles start with a bracket. Keys and encrypted media may start with any byte.
-        return hasMediaType(type) && isMarkup(start) && isUTF8Text(start) && !start.starts(with: "[".utf8)
-    }
-
-    /// Returns whether the bytes are text in UTF-8. The last character may be incomplete.
-    private static func isUTF8Text(_ start: some Collection<UInt8>) -> Bool {
-        guard start.allSatisfy({ $0 >= 0x20 || [0x09, 0x0A, 0x0D].contains($0) }) else { return false }
-        return (0...3).contains { String(validating: start.dropLast($0), as: UTF8.self) != nil }
+        guard let type, isDoubtful(type) || isJSON(type) else { return false }
+        return isJSON(type) || (isWebPage(type) ? !isMedia(start) : isMarkup(start))
     }
 
     /// Returns whether a response may replace a stored response with the type `previous`. A page that is received

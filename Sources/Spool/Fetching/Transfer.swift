@@ -164,13 +164,15 @@ struct Transfer {
     /// Reads the start of the body if the headers do not show whether the body is media. The bytes stay in the body.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
+        // The body of a live response may not start for a long time, but the headers are needed before. An error in XML
+        // is not live.
+        let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.storesAnyResponse
         // Bytes from the middle do not identify the type.
         let range = response.head.headerFields.parsedContentRange?.range
         let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
         let isCompressed = ResourceVersion.isCompressed(response.head.headerFields)
-        let isExamined = ContentTypes.isExamined(type, length: response.head.headerFields.contentLength)
-        guard isMediaStatus, startsAtZero, isCompressed || isExamined else { return [] }
+        guard isMediaStatus, startsAtZero, isCompressed || hasLength && ContentTypes.isDoubtful(type) else { return [] }
         do {
             let (start, body) = try await response.body.readingStart(ofLength: ContentTypes.signatureLength)
             response.body = body

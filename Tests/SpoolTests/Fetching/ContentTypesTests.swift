@@ -55,17 +55,6 @@ struct ContentTypesTests {
         #expect(ContentTypes.isDocument("text/html", startingWith: Array("Get out".utf8)))
     }
 
-    @Test("E487: keys and encrypted media are not treated as documents, whatever their first byte")
-    func ciphertext() {
-        for first in UInt8.min...UInt8.max {
-            let bytes = [first] + (1..<16).map { UInt8(truncatingIfNeeded: (Int(first) * 7919 + $0 * 104_729) >> 3) }
-            for type in ["application/octet-stream", "audio/aac", "video/mp2t", nil] {
-                #expect(!ContentTypes.isDocument(type, startingWith: bytes))
-            }
-        }
-        #expect(ContentTypes.isDocument("audio/aac", startingWith: Array("<Error>é".utf8.dropLast())))
-    }
-
     @Test("Manifests, XML subtitles and plain text are not treated as documents")
     func textFormats() {
         let manifest = "<?xml version=\"1.0\"?><MPD></MPD>"
