@@ -99,15 +99,14 @@ final class BodyGatherer: ChannelInboundHandler {
 
     private func readLittle(_ context: ChannelHandlerContext) {
         readsLittle = true
-        // A channel without this option reads as before, which only costs time.
-        try? socket(context).syncOptions?.setOption(
-            .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: Self.smallRead))
+        let reads = FixedSizeRecvByteBufferAllocator(capacity: Self.smallRead)
+        try? socket(context).syncOptions?.setOption(.recvAllocator, value: reads)  // Reads may stay large.
     }
 
     private func readMuch(_ context: ChannelHandlerContext) {
         guard readsLittle else { return }
         readsLittle = false
-        try? socket(context).syncOptions?.setOption(.recvAllocator, value: Self.largeReads)  // The same applies here.
+        try? socket(context).syncOptions?.setOption(.recvAllocator, value: Self.largeReads)  // Reads may stay small.
     }
 
     /// The connection's channel. The streams of an HTTP/2 connection share it.

@@ -72,8 +72,8 @@ extension ProxyServer {
         guard ["http", "https"].contains(source.url.scheme?.lowercased()) else { return nil }
         listenIfNeeded()
         guard state != .stopped else { return nil }
-        let isUnregistered = source.isPlain && (!configuration.startsOnDemand || configuration.origin != nil)
-        return url(for: source.url, prefix: isUnregistered ? "" : sources.prefix(for: source))
+        let isRegistered = !source.isPlain || configuration.servesOnlyCreatedURLs
+        return url(for: source.url, prefix: isRegistered ? sources.prefix(for: source) : "")
     }
 
     /// Preloads the start of an HLS stream.

@@ -174,7 +174,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         self.service = service(
             token: configuration.token, origin: origin,
             // A server in an app has no operator.
-            pages: origin == nil && configuration.admin == nil && !configuration.startsOnDemand ? .also : .none,
+            pages: origin != nil || configuration.admin != nil || configuration.servesOnlyCreatedURLs ? .none : .also,
             trustedProxies: TrustedProxies(
                 configuration.trustedProxies, usesProxyProtocol: configuration.usesProxyProtocol))
         adminService = configuration.admin.map { _ in

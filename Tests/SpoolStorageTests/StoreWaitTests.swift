@@ -336,12 +336,12 @@ struct StoreWaitTests {
 
     // MARK: - Searches
 
-    @Test("E167: if no media can be evicted, the search is not repeated until a reader moves or a version is released")
-    func fruitlessSearch() async throws {
-        let store = try await fixture.open(capacity: 16 * block)
+    /// Opens a store that is full of `count` versions of two blocks, all bytes of which are near a reader.
+    private func storeBeingRead(_ count: Int) async throws -> (Store, [TestUser], [Lease]) {
+        let store = try await fixture.open(capacity: Int64(2 * count) * block)
         var users: [TestUser] = []
         var leases: [Lease] = []
-        for number in 0..<8 {
+        for number in 0..<count {
             let user = TestUser()
             user.near.withLock { $0 = 0..<Int64.max }
             users.append(user)
@@ -349,6 +349,12 @@ struct StoreWaitTests {
             try await fixture.store(0..<2 * block, of: "\(number)", in: leases[number].generation)
         }
         await store.waitUntilIdle()
+        return (store, users, leases)
+    }
+
+    @Test("E167: if no media can be evicted, the search is not repeated until a reader moves or a version is released")
+    func fruitlessSearch() async throws {
+        let (store, users, leases) = try await storeBeingRead(8)
         func asked() -> [Int] { users.map { user in user.state.withLock { $0.asked } } }
         let new = try fixture.begin("new", length: 64 * block, in: store)
         try await fixture.store(0..<block, of: "new", in: new.generation)
@@ -377,17 +383,7 @@ struct StoreWaitTests {
     @Test("E478: if the readers of all open versions move, a search for space queries only a limited number of them")
     func allReadersMove() async throws {
         let count = 3 * VersionEvictor.queryLimit
-        let store = try await fixture.open(capacity: Int64(2 * count) * block)
-        var users: [TestUser] = []
-        var leases: [Lease] = []
-        for number in 0..<count {
-            let user = TestUser()
-            user.near.withLock { $0 = 0..<Int64.max }
-            users.append(user)
-            leases.append(try fixture.begin("\(number)", length: 2 * block, in: store, user: user))
-            try await fixture.store(0..<2 * block, of: "\(number)", in: leases[number].generation)
-        }
-        await store.waitUntilIdle()
+        let (store, users, leases) = try await storeBeingRead(count)
         func asked() -> [Int] { users.map { user in user.state.withLock { $0.asked } } }
         let new = try fixture.begin("new", length: 64 * block, in: store)
         // The first search in a second queries all versions.

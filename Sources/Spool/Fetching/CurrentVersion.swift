@@ -186,4 +186,30 @@ struct CurrentVersion {
         freshness.isSuperseded = true
         generation.update(nil, freshness)
     }
+
+    /// Removes a version that can't be continued. Later openings request another one.
+    ///
+    /// - Parameter id: The transfer that requests the same bytes again, or `nil` if other bytes are requested instead.
+    func abandon(_ generation: Generation, keeping id: TransferID?) {
+        supersede(generation)
+        replace(generation, by: nil, keeping: id)
+    }
+
+    /// Discards the version and its stored bytes, if a partial response was longer than the range in its
+    /// `Content-Range`. The origin probably sent the whole resource, so its bytes were stored at wrong offsets.
+    ///
+    /// - Parameter count: The number of bytes after the range. A few bytes, such as a line feed, do not count.
+    /// - Returns: Whether the transfer `id` must request the bytes again.
+    func discard(afterSurplus count: Int, of id: TransferID) -> Bool {
+        guard count >= 1024, !scheduler.isStale(id) else { return false }
+        if let generation = scheduler.generation {
+            // Other transfers may be receiving such parts, and must not store them.
+            abandon(generation, keeping: id)
+            generation.discardBytes()
+        }
+        _ = scheduler.requestsWholeResource(evenAfterPart: true)
+        let text = "the origin sent more bytes than Content-Range states, so the stored bytes were discarded"
+        resource.send(.inconsistentResponse(text))
+        return true
+    }
 }

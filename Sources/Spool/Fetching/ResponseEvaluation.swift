@@ -88,8 +88,8 @@ struct ResponseEvaluation {
         let isUnproven =
             otherStatus == nil && current.stored.map { isWholeInstead || self.isUnproven(decision, $0) } ?? false
         let differsWeakly = otherStatus == nil && current.stored.map { self.differsWeakly(decision, $0) } ?? false
-        let endsNoReader = isUnproven || differsWeakly || isForeignPart(decision)
-        if endsNoReader, scheduler.setSeparate(start.id, orRemoving: nil, nil) { return .restart }
+        let mustNotEndReaders = isUnproven || differsWeakly || isForeignPart(decision)
+        if mustNotEndReaders, scheduler.setSeparate(start.id, orRemoving: nil, nil) { return .restart }
         let verdict: Verdict
         switch decision {
         // Readers that wait for the headers are woken when the body starts.
@@ -188,8 +188,7 @@ struct ResponseEvaluation {
     private func abandon(_ generation: Generation, _ reason: String, keeping id: TransferID?) {
         resource.send(.originChanged(reason: reason))
         // The next reader must not receive the same rejection again.
-        resource.version.supersede(generation)
-        resource.version.replace(generation, by: nil, keeping: id)
+        resource.version.abandon(generation, keeping: id)
     }
 
     private var rule: CombiningRule { context.combiningRule }

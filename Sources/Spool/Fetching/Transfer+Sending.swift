@@ -97,22 +97,4 @@ extension Transfer {
         connection.resume()
         return (try await exchange.send(request, to: origin), true)
     }
-
-    /// The minimum number of bytes after a part that show that the part is mislabeled. Scripts may add a line feed.
-    static let leastSurplus = 1024
-
-    /// Discards the version and its stored bytes, because a partial response was longer than the range in its
-    /// `Content-Range`. The origin probably sent the whole resource, so its bytes were stored at wrong offsets.
-    func discardPart() -> Outcome {
-        if let generation = resource.generation {
-            // Other transfers may be receiving such parts, and must not store them.
-            resource.version.supersede(generation)
-            resource.version.replace(generation, by: nil, keeping: start.id)
-            generation.discardBytes()
-        }
-        _ = scheduler.requestsWholeResource(evenAfterPart: true)
-        let text = "the origin sent more bytes than Content-Range states, so the stored bytes were discarded"
-        resource.send(.inconsistentResponse(text))
-        return .restart
-    }
 }

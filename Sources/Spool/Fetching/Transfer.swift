@@ -354,8 +354,8 @@ struct Transfer {
                 if let rest = meter.rest() { scheduler.note(origin.note(bytes: rest.bytes, seconds: rest.seconds)) }
                 // Reading the end of the body returns the connection to the transport.
                 let surplus = try? await body.next()  // Even if this call fails, all requested bytes were received.
-                let isMislabeled = isPart && claim.offset > 0 && surplus?.count ?? 0 >= Self.leastSurplus
-                return isMislabeled && !scheduler.isStale(start.id) ? discardPart() : .ended
+                guard isPart, claim.offset > 0, let surplus else { return .ended }
+                return resource.version.discard(afterSurplus: surplus.count, of: start.id) ? .restart : .ended
             }
         }
         return .ended

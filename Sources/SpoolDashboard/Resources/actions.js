@@ -62,7 +62,7 @@ const total = list => list.reduce((sum, { storedBytes }) => sum + storedBytes, 0
 export const pin = list => perform({ action: "pin", keys: keys(list) },
     count => `Pinned ${plural(count, "resource")}. Pinned media is never evicted.`);
 
-/// Unpins resources. Prompts for a confirmation if the cache exceeds its capacity, because they may then be evicted.
+/// Unpins resources. Asks for confirmation if the cache exceeds its capacity, because they may then be evicted.
 export const unpin = async list => {
     const pinned = list.filter(resource => resource.pinned);
     const { storedBytes, capacityBytes = null } = store.totals ?? {};
@@ -92,7 +92,7 @@ export const remove = async list => {
     const pinned = list.filter(resource => resource.pinned).length;
     const content = [
         make("p", {}, `${bytes(total(list))} will be removed from the cache. `,
-            "Spool fetches the bytes again if they are played."),
+            "If the media is played later, Spool fetches it again."),
         pinned > 0 && make("p", {},
             make("span", { class: "tag warn" }, `includes ${plural(pinned, "pinned resource")}`)),
         make("ul", {}, list.slice(0, 5).map(({ host, name }) =>

@@ -82,8 +82,8 @@ const serverAddress = () => new URL("..", document.baseURI).href;
 /// The server's address for display, without the token in the path.
 export const shownAddress = () => serverAddress().replace(/\/(~|%7e)[^/]+/i, "/~…");
 
-/// The URL under which a server plays a URL of an origin.
+/// The URL at which the server provides the media of an origin's URL.
 ///
-/// - address: the server's address, which is `shownAddress()` if the URL is displayed.
+/// - address: the server's address. Pass `shownAddress()` if the URL is displayed.
 export const playerURL = (url, address = serverAddress()) => address + url.replace(/^(https?):\/\//i, (_, scheme) =>
     `${scheme.toLowerCase()}/`);

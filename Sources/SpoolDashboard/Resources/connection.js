@@ -1,12 +1,14 @@
 // Receives the server's events through one connection per browser, and resumes after an interruption.
 
-// Waits and problems stay in the log longer than the requests of a busy server.
-const lasting = new Set(["waited", "failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded",
-    "cacheUnavailable", "warning"]);
+/// The kinds of log entries that are errors or warnings.
+export const problems = new Set(["failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded",
+    "cacheUnavailable", "warning", "originChanged"]);
 
-/// Returns a log that contains the latest 500 entries and the latest 100 earlier waits and problems.
-export const limited = log => log.length <= 500 ? log
-    : [...log.slice(0, -500).filter(({ kind }) => lasting.has(kind)).slice(-100), ...log.slice(-500)];
+/// Returns a log that contains the latest 500 entries and the latest 100 earlier waits and problems, which stay longer
+/// than the requests of a busy server.
+export const limited = log => log.length <= 500 ? log : [
+    ...log.slice(0, -500).filter(({ kind }) => kind === "waited" || problems.has(kind)).slice(-100), ...log.slice(-500),
+];
 
 /// Connects to `api/events`, and reconnects until the page closes.
 ///

@@ -53,7 +53,7 @@ export const icon = (name, kind = "fill") => {
     return svg;
 };
 
-/// Creates a line with a text and a button that copies it. The button confirms this in its own label.
+/// Creates a line with text and a button that copies the text. The button's label confirms the copy.
 ///
 /// - shown: the text as it is displayed, for example without a token.
 export const copyable = (text, { shown = text, label = "Copy" } = {}) => {

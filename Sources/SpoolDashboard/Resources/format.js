@@ -77,8 +77,8 @@ const decoded = text => {
     }
 };
 
-/// A text without control characters, and without characters that change its direction. They could disguise the type of
-/// a file. Downloads omit them, too.
+/// The text without control characters and characters that change its direction. Such characters could disguise the type
+/// of a file. The names of downloads omit them, too.
 const undisguised = text => text.replace(/[\p{Cc}\p{Bidi_Control}]/gu, "");
 
 /// The host, path and short name of a URL, for display. The name of a manifest includes its folder.

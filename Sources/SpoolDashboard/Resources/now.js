@@ -3,15 +3,13 @@
 import * as api from "./api.js";
 import { contextOf, drawMap } from "./bytemap.js";
 import { Chart } from "./chart.js";
+import { problems } from "./connection.js";
 import { card, figure, fill, make, setText } from "./elements.js";
 import { errorLink, errors } from "./errors.js";
 import { ago, axisRate, bytes, date, names, number, percent, plural, rate, sentence } from "./format.js";
 import { addDrawing, requestFrame } from "./frames.js";
 import { groupedWaits, waits } from "./requests.js";
 import { store } from "./store.js";
-
-const problems = new Set(["failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded",
-    "cacheUnavailable", "warning", "originChanged"]);
 
 export class NowView {
     /// The time at which the figures last changed. The initial value allows the first change at any time.

@@ -67,8 +67,8 @@ const causes = {
 
 const waitLimit = 8;
 
-/// Groups waits, the newest first, by resource and cause. A group is its newest wait, with the number of waits as
-/// `count`. Returns at most as many groups as are shown. The newest group of each cause is one of them.
+/// Groups waits, the newest first, by resource and cause. Each group has the fields of its newest wait, and the
+/// number of waits as `count`. The newest group of each cause is included.
 export const groupedWaits = list => {
     const groups = new Map(), newest = new Map();
     for (const wait of list) {

@@ -206,7 +206,7 @@ export class ResourceView {
         this.player.replaceChildren(media, failure, copy);
     }
 
-    /// Uses the player's duration if the server does not know one, as for a stream. Returns whether it was added.
+    /// Uses the player's duration if the server does not know it, for example of a stream. Returns whether it was added.
     #addDuration() {
         const duration = this.#media?.duration;
         if (!this.details || this.details.duration || !Number.isFinite(duration)) return false;

@@ -82,7 +82,7 @@ const timeText = seconds => seconds % 86_400 === 0 ? plural(seconds / 86_400, "d
 
 export class SettingsView {
     #isShown = false;
-    /// Whether the connection was lost or an attempt failed after the settings were last loaded.
+    /// Whether the connection was lost, or loading failed, since the settings were last loaded.
     #isOutdated = false;
 
     constructor(section) {

@@ -70,6 +70,8 @@ public struct ProxyConfiguration: Sendable {
     public var limits = ProxyLimits()
     /// The number of threads that serve connections. The default, 0, uses one thread for each core.
     public var threadCount = 0
+    /// Whether the server belongs to an app, and responds only to the URLs that it has created.
+    var servesOnlyCreatedURLs: Bool { startsOnDemand && origin == nil }
     /// Whether the server starts listening when the app first gets a URL from it. The default is `false`.
     ///
     /// Such a server responds only to the URLs that it has created, and has no pages for operators. The setting cannot

@@ -65,7 +65,7 @@ struct Responder: Sendable {
         if let found {
             admitted.target = found.target
             admitted.prefix += found.prefix
-        } else if configuration.startsOnDemand, origin == nil {
+        } else if configuration.servesOnlyCreatedURLs {
             throw RequestFailure(404, "this server responds only to URLs that it created for the app's media")
         }
         let route = try Route(request, target: admitted.target, origin: origin, pages: pages)

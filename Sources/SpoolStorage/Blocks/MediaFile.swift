@@ -275,20 +275,18 @@ final class MediaFile: Sendable {
     /// - Throws: ``CacheError`` if the disk can't be read. No block is then discarded.
     func invalidateHoles() throws -> [Range<Int64>] {
         try writer.withLock { writer in
-            if let holes = try writer.reclaimer.invalidateHoles(keeping: writer.tails.keys) { return holes }
-            writer.tails = [:]
-            return blocks.invalidateAll()
+            try writer.reclaimer.invalidateHoles(keeping: writer.tails.keys) ?? invalidateAll(&writer)
         }
     }
 
     /// Discards all blocks, including unfinished ones.
     ///
     /// - Returns: The discarded blocks. The caller records the change in the catalog.
-    func invalidateAll() -> [Range<Int64>] {
-        writer.withLock { writer in
-            writer.tails = [:]
-            return blocks.invalidateAll()
-        }
+    func invalidateAll() -> [Range<Int64>] { writer.withLock { invalidateAll(&$0) } }
+
+    private func invalidateAll(_ writer: inout Writer) -> [Range<Int64>] {
+        writer.tails = [:]
+        return blocks.invalidateAll()
     }
 
     /// Frees the disk space that whole blocks without stored bytes still occupy after an unclean shutdown.

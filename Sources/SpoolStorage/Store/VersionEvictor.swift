@@ -146,10 +146,10 @@ struct VersionEvictor: Sendable {
             let next = lives.firstIndex { $0.stamp > last } ?? lives.startIndex
             lives = lives[next...] + lives[..<next]
         }
-        var left = queriesAll ? Int.max : Self.queryLimit
+        var queriesLeft = queriesAll ? Int.max : Self.queryLimit
         // An open version can't be evicted as a whole.
-        for life in lives where freed < count && left > 0 && !evictsWholeFiles {
-            left -= 1
+        for life in lives where freed < count && queriesLeft > 0 && !evictsWholeFiles {
+            queriesLeft -= 1
             state.lastQueried.store(life.stamp, ordering: .relaxed)
             // If readers of the version move after this point, the version is examined again.
             life.generation.recordQueried()
@@ -159,7 +159,7 @@ struct VersionEvictor: Sendable {
             let gone = evictOffered(count - freed, of: disk.storedRanges, life) { evict($0, of: life.generation, disk) }
             recordEvicted(gone, of: life.generation)
             freed += gone.byteCount
-            if !gone.isEmpty { left += 1 }
+            if !gone.isEmpty { queriesLeft += 1 }
         }
         return freed
     }

@@ -68,21 +68,27 @@ import Testing
         { _, length in "bytes 0-/\(length)" },
     ]
 
+    /// Returns a rule with which the origin sends the whole body with status 206.
+    ///
+    /// - Parameter index: The index of the `Content-Range` in ``forms``.
+    private static func wholeBody(_ index: Int, isChunked: Bool) -> OriginRule {
+        OriginRule(
+            0..<Int.max,
+            revise: { response in
+                guard response.status == 206 else { return }
+                let length = response.content.length
+                response.setField("Content-Range", forms[index](response.body, length))
+                response.body = 0..<length
+                if isChunked { response.framing = .chunked }
+            })
+    }
+
     @Test(
         "E437: media is received from an origin that sends the whole body with status 206", arguments: forms.indices,
         [nil, "\"v1\""])
     func wholeBodies(_ index: Int, etag: String?) async throws {
         for isChunked in index == 2 ? [false] : [false, true] {
-            let rule = OriginRule(
-                0..<Int.max,
-                revise: { response in
-                    guard response.status == 206 else { return }
-                    let length = response.content.length
-                    let text = Self.forms[index](response.body, length)
-                    response.setField("Content-Range", text)
-                    response.body = 0..<length
-                    if isChunked { response.framing = .chunked }
-                })
+            let rule = Self.wholeBody(index, isChunked: isChunked)
             let situation = Situation(rule, etag: etag, seeks: [], isStored: etag != nil)
             try await situation.check()
             try await checkSeek(situation)
@@ -94,14 +100,7 @@ import Testing
         "E486: if the whole body is labeled with the requested range, its bytes are not used for later reads",
         arguments: [nil, "\"v1\""])
     func mislabeled(etag: String?) async throws {
-        let rule = OriginRule(
-            0..<Int.max,
-            revise: { response in
-                guard response.status == 206 else { return }
-                response.setField("Content-Range", Self.forms[2](response.body, response.content.length))
-                response.body = 0..<response.content.length
-                response.framing = .chunked
-            })
+        let rule = Self.wholeBody(2, isChunked: true)
         let situation = Situation(rule, etag: etag, seeks: [], isStored: false)
         for freshness in [FreshnessPolicy.http, .immutable] {
             try await OriginServer.run(situation.resources) { origin in

@@ -299,8 +299,8 @@ import Testing
                 #expect(try await server.get(url.path).status == 200)
                 server.suspend()
                 #expect(server.state == .stopped)
-                // The sockets close on their event loop. Nothing is read from these connections: a connection that the
-                // system has accepted, but the server has not, may stay open for its client.
+                // The sockets close on their event loop. The test does not read from these connections. If only the
+                // system has accepted one, it may stay open for its client.
                 while !Task.isCancelled, await RawConnection.isAccepted(port: port) { await Task.yield() }
                 #expect(server.url(for: source) == url)
                 #expect(server.state == .running(port: port))

@@ -53,9 +53,7 @@ enum RawConnection {
             return received
         }
     }
-}
 
-extension RawConnection {
     /// Returns whether a new connection is accepted. It is closed immediately.
     static func isAccepted(port: Int) async -> Bool {
         let bootstrap = ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
