@@ -185,6 +185,7 @@ struct CurrentVersion {
         guard var freshness = generation.storedFreshness else { return }
         freshness.isSuperseded = true
         generation.update(nil, freshness)
+        if scheduler.generation === generation { resource.freshness.adopt(freshness) }
     }
 
     /// Removes a version that can't be continued. Later openings request another one.

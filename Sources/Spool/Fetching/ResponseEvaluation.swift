@@ -304,8 +304,11 @@ struct ResponseEvaluation {
                 "\(redactedURL) is played without being cached: the response's header fields exceed \(limit.counted("byte"))"
             resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         }
-        var freshness = cacheability.freshness
+        var cacheability = cacheability
         let changes = resource.versionChanges
+        // A client that opens the resource later requests it again, because the error may have ended.
+        if isPage { cacheability.freshness.isSuperseded = true }
+        var freshness = cacheability.freshness
         freshness.versionChanges = changes > 0 ? changes : nil
         let isKept = cacheability.mayStore && start.mayKeep && !isPage && !resource.isUncached
         let description = GenerationDescription(

@@ -382,14 +382,16 @@ struct Transfer {
         switch action {
         case .complete: return .ended
         case .endOfResource(let length):
-            let generation = try resource.version.learn(length: length, from: start.id)
             // If the origin states a length of 0, the file is empty. Otherwise a program on the origin has probably
-            // failed.
-            if length == 0, let generation, !context.storesAnyResponse {
+            // failed. Readers learn the length only after that is recorded.
+            if length == 0, !context.storesAnyResponse, !scheduler.isStale(start.id),
+                let generation = resource.generation
+            {
                 let text = "\(resource.redactedURL) is not cached: the origin sent an empty response"
                 resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
                 resource.version.supersede(generation)
             }
+            try resource.version.learn(length: length, from: start.id)
             return .ended
         case .interrupted(let offset):
             return .interrupted(

@@ -73,11 +73,13 @@ final class VersionFreshness: Sendable {
     ///   - demand: The request directives of the client.
     ///   - start: The first byte to use. A live stream has to be received again only if this is byte 0.
     func use(_ opening: Int, _ demand: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {
-        if policy == .immutable, start > 0 || !mayBeLive() { return .fresh }
+        let isLive = policy == .immutable && start == 0 && mayBeLive()
         let now = clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
+            if state.stored?.isSuperseded == true { return validatedAt == nil ? .ask : .fresh }
             switch policy {
+            case .immutable where !isLive: return .fresh
             case .immutable, .revalidate: return validatedAt == nil ? .ask : .fresh
             case .http:
                 if let validatedAt, now - validatedAt <= Self.useTime { return .fresh }
@@ -117,6 +119,7 @@ final class VersionFreshness: Sendable {
     /// Sets the freshness of the version according to a response that was not received for an opening.
     ///
     /// - Returns: Whether the freshness has changed.
+    @discardableResult
     func adopt(_ freshness: StoredFreshness) -> Bool {
         state.withLock { state in
             defer { state.stored = freshness }

@@ -34,8 +34,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// this for as long as the response is stored.
     var staleIfError: Int64?
 
-    /// Whether the origin now has another version, of which no byte has been received yet. The stored version is then
-    /// no longer used. The value is `nil` if this is not the case.
+    /// Whether later openings must not use the version. Either the origin has another version, of which no byte has been
+    /// received yet, or the version is an error instead of media. The value is `nil` if this is not the case.
     var isSuperseded: Bool?
 
     /// Whether the use of the version is limited to less time than its response allows, as for a live playlist. `nil`

@@ -137,6 +137,29 @@ struct TruncatedResponseCases {
         }
     }
 
+    @Test(
+        "E487: after an error with status 200, a new reader gets the media while a reader of the error is still open",
+        arguments: [FreshnessPolicy.immutable, .http, .revalidate], [nil, "application/json", "text/xml", "text/html"])
+    func errorAndMedia(_ policy: FreshnessPolicy, _ type: String?) async throws {
+        // An empty response is an error, too.
+        let error = Data((type == nil ? "" : "<error/>").utf8)
+        var resource = OriginResource(
+            .data(error), etag: nil, contentType: type ?? "audio/mpeg",
+            rules: [.always(.ignoresRanges(acceptRanges: nil))] + (error.isEmpty ? [.always(.noLength(.chunked))] : []))
+        resource.headerFields[.cacheControl] = "max-age=1000"
+        let stage = try MemoryStage(["/a": resource], freshness: policy)
+        let film = PatternBytes(seed: 78, length: 300_000)
+        try await stage.session { cache in
+            let media = cache.media(for: stage.url())
+            let first = media.reader()
+            #expect(try await first.next()?.data == (error.isEmpty ? nil : error))
+            stage.origin.set("/a", OriginResource(.pattern(film), etag: "\"film\"", contentType: "video/mp4"))
+            try await cache.media(for: stage.url()).check(.all, film, covers: 0..<film.length)
+            #expect(cache.storedByteCount == film.length)
+            first.cancel()
+        }
+    }
+
     @Test("E223: media with the content type of a page is stored", arguments: ["text/html", "application/xhtml+xml"])
     func mediaAsPage(_ type: String) async throws {
         let song = Data([0xFF, 0xFB, 0x90, 0x64] + Array(repeating: 0x55, count: 400_000))
