@@ -192,8 +192,8 @@ extension Data: GatheredBytes {}
 /// A check, at regular ticks, of whether a body has stalled. A body has stalled if too few or no bytes are received
 /// while a reader waits.
 ///
-/// This type does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not
-/// count.
+/// A body that was never faster is not too slow, because another request would probably not be faster either. This type
+/// does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
 struct StallMeter {
     /// The kind of stall.
     enum Stall { case isSilent, isSlow }
@@ -203,7 +203,15 @@ struct StallMeter {
     private let slowTicks: Int
     private let leastBytes: Double
     private var silentTicks = 0
-    private var window: (ticks: Int, bytes: Double) = (0, 0)
+    private var window = Period()
+    /// The period before ``window``.
+    private var earlier = Period()
+
+    private struct Period {
+        var ticks = 0
+        var bytes = 0.0
+        var bytesPerTick: Double { bytes / Double(max(ticks, 1)) }
+    }
 
     init(_ configuration: HTTPUpstream.Configuration) {
         let tick = max(configuration.idleTimeout / 4, .milliseconds(1))
@@ -224,14 +232,22 @@ struct StallMeter {
     mutating func tick(isWaited: Bool) -> Stall? {
         guard isWaited else {
             silentTicks = 0
-            window = (0, 0)
+            window.ticks += 1
+            endWindow()
             return nil
         }
         silentTicks += 1
         if silentTicks > 4 { return .isSilent }
         window.ticks += 1
         guard window.ticks >= slowTicks else { return nil }
-        defer { window = (0, 0) }
-        return window.bytes < leastBytes && !isEndless ? .isSlow : nil
+        let isSlower = window.bytesPerTick < earlier.bytesPerTick / 2
+        defer { endWindow() }
+        return window.bytes < leastBytes && isSlower && !isEndless ? .isSlow : nil
+    }
+
+    private mutating func endWindow() {
+        earlier.ticks += window.ticks
+        earlier.bytes += window.bytes
+        window = Period()
     }
 }

@@ -19,12 +19,28 @@ import Testing
         }
     }
 
-    @Test("A body counts as slow if fewer than 30,000 bytes are received in eight ticks of 3.75 seconds")
+    @Test("A body counts as slow if it was faster and fewer than 30,000 bytes are received in eight ticks of 3.75 s")
     func rate() {
         var slow = meter()
+        #expect(ticks(&slow, Array(repeating: 8000, count: 8)) == Array(repeating: nil, count: 8))
         #expect(ticks(&slow, Array(repeating: 3749, count: 8)) == Array(repeating: nil, count: 7) + [.isSlow])
         var enough = meter()
-        #expect(ticks(&enough, Array(repeating: 3750, count: 24)) == Array(repeating: nil, count: 24))
+        let rates: [Int?] = Array(repeating: 8000, count: 8) + Array(repeating: 3750, count: 24)
+        #expect(ticks(&enough, rates) == Array(repeating: nil, count: 32))
+    }
+
+    @Test("A body that was fast while no reader waited counts as slow later")
+    func fastBeforeWait() {
+        var meter = meter()
+        meter.receive(1_000_000)
+        #expect(ticks(&meter, [nil, nil] + Array(repeating: 3000, count: 8)).last == .isSlow)
+    }
+
+    @Test("E488: a body that is slow from its start is not cut off", arguments: [0, 10_000])
+    func steadilySlow(firstBytes: Int) {
+        var meter = meter()
+        meter.receive(firstBytes)
+        #expect(ticks(&meter, Array(repeating: 2800, count: 80)) == Array(repeating: nil, count: 80))
     }
 
     @Test("E224: a body without a length has no minimum rate, but a period without bytes is reported")
