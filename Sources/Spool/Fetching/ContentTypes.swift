@@ -1,3 +1,5 @@
+import Foundation
+
 /// The rules that decide whether a response contains media, based on its `Content-Type` and its first bytes.
 ///
 /// Some origins and networks send error messages and login pages with status 200. Others send media with the type of a
@@ -63,6 +65,15 @@ enum ContentTypes {
             || bytes[0] == 0x47 && bytes[3] & 0x10 != 0 && bytes[1] & 0x80 == 0
                 && !isText(bytes)
     }
+
+    /// Returns whether the extension of a URL is that of a media file, rather than of a page of a site.
+    static func isMedia(_ url: URL) -> Bool { mediaExtensions.contains(url.pathExtension.lowercased()) }
+
+    private static let mediaExtensions: Set<String> = [
+        "3gp", "aac", "aif", "aiff", "avi", "caf", "flac", "flv", "m2ts", "m4a", "m4b", "m4s", "m4v", "mka", "mkv",
+        "mov",
+        "mp2", "mp3", "mp4", "mpeg", "mpg", "oga", "ogg", "ogv", "opus", "ts", "wav", "webm", "wma", "wmv",
+    ]
 
     private static func isText(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { (0x20...0x7E).contains($0) } }
 

@@ -26,7 +26,8 @@ extension Transfer {
         var request = request
         let simpler = SimplerRequest(
             fields: request.headerFields, mayRejectRanges: scheduler.contents.rangeSupport == .unknown,
-            isFinal: context.configuration.forwardsErrors && startsVersion, isOfSite: context.storesAnyResponse,
+            isFinal: context.configuration.forwardsErrors && startsVersion,
+            mayBePage: context.storesAnyResponse && !ContentTypes.isMedia(start.credentials.source.url),
             origin: origin, time: clock.elapsed())
         let mustOmit = simpler.mayRejectRanges && resource.takeRangeOmission()
         if mustOmit, let fields = simpler.withoutRange {

@@ -25,8 +25,8 @@ struct SimplerRequest {
     /// Whether a temporary error is final, because the client does not wait for retries. Otherwise, the retry omits the
     /// range.
     let isFinal: Bool
-    /// Whether the resource may be a page, whose error responses are passed on after one request.
-    let isOfSite: Bool
+    /// Whether the resource may be a page of a site, whose error responses are passed on after one request.
+    let mayBePage: Bool
     let origin: OriginState
     /// The elapsed time of the request.
     let time: Duration
@@ -42,7 +42,7 @@ struct SimplerRequest {
     func fields(after failure: Failure) -> HTTPFields? {
         if failure == .status(412) { return withoutConditions }
         if case .status(let status) = failure {
-            guard Self.statuses.contains(status), isFinal || failure.isPermanent, !isOfSite else { return nil }
+            guard Self.statuses.contains(status), isFinal || failure.isPermanent, !mayBePage else { return nil }
         }
         return mayRejectRanges && origin.mayRejectRanges(by: failure, at: time) ? withoutRange : nil
     }

@@ -69,6 +69,36 @@ import Testing
     }
 
     @Test(
+        "E489: a server for a single origin passes on media from an origin that rejects every range",
+        arguments: [400, 404, 405, 500, 501])
+    func rejectsRanges(status: Int) async throws {
+        let media = PatternBytes(seed: 3, length: 200_000)
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                if request.headerFields[.range] != nil { resource.refusal = OriginRefusal(status) }
+            })
+        let resource = OriginResource(.pattern(media), contentType: "audio/mpeg", rules: [rule])
+        try await OriginServer.run(["/a.mp3": resource]) { origin in
+            var configuration = ProxyConfiguration()
+            configuration.origin = origin.url("/")
+            try await ProxyServer.run(configuration) { server, _ in
+                func response(_ path: String) async throws -> RawResponse {
+                    var bytes = try await server.exchange(
+                        "GET \(path) HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")[...]
+                    return try #require(RawResponse(&bytes))
+                }
+                let received = try await response("/a.mp3")
+                #expect(received.status == 200)
+                try media.verify(Data(received.body), at: 0)
+                // The failure without a range is remembered for the origin.
+                for path in ["/b.mp3", "/c.mp3"] { #expect(try await response(path).status == 404) }
+                #expect(origin.log.exchanges("/b.mp3").count + origin.log.exchanges("/c.mp3").count <= 3)
+            }
+        }
+    }
+
+    @Test(
         "E446: if a playlist is replaced after a client has opened it, the client does not receive the new playlist")
     func replacedPlaylist() async throws {
         let upstream = ScriptedUpstream(["/a.m3u8": Self.playlist(1)])
