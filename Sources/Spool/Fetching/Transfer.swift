@@ -107,6 +107,7 @@ struct Transfer {
             from: response.url, of: resource.redactedURL, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus, hasOwnCookies: request.cookies?.isEmpty == false)
         cacheability.freshness.asker = resource.freshness.asker
+        if isOtherSuccess(response.head) { cacheability.mayStore = false }
         let firstBytes = try await firstBytes(of: &response, from: origin)
         var head = head(of: response, to: request)
         // An origin that may reject ranges does not support them, even if it claims to.
@@ -230,7 +231,7 @@ struct Transfer {
     /// Returns the status and the fields to evaluate.
     ///
     /// Some servers respond with 206 to every request. If no range was requested and the `Content-Range` is not usable,
-    /// such a body is the whole resource.
+    /// such a body is the whole resource. The same applies to other successful statuses with a body (RFC 9110 §15).
     private func head(of response: UpstreamResponse, to request: UpstreamRequest) -> HTTPResponse {
         var head = response.head
         let isPart = head.headerFields.parsedContentRange != nil
@@ -238,7 +239,15 @@ struct Transfer {
         if head.status == .partialContent, request.headerFields[.range] == nil, !isPart, !isMultipart {
             head.status = .ok
         }
+        if isOtherSuccess(head) { head.status = .ok }
         return head
+    }
+
+    /// Returns whether a response is successful and has a body, but has neither status 200 nor 206. Players play such
+    /// responses. 207 describes several resources, and is therefore not the media.
+    private func isOtherSuccess(_ head: HTTPResponse) -> Bool {
+        !context.storesAnyResponse && head.status.kind == .successful
+            && ![200, 203, 204, 205, 206, 207].contains(head.status.code)
     }
 
     /// Returns whether to request the whole resource, because the origin does not send usable parts.

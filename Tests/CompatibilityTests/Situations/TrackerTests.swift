@@ -106,6 +106,15 @@ import Testing
         try await situation.checkApp()
     }
 
+    @Test(
+        "E490: media is received from a server that sends it with another successful status",
+        arguments: [201, 202, 226, 299])
+    func otherSuccess(_ status: Int) async throws {
+        let rule = OriginRule(
+            0..<Int.max, prepare: { request, _ in request.headerFields[.range] = nil }, revise: { $0.status = status })
+        try await Situation(rule, seeks: []).checkApp()
+    }
+
     @Test("Media is received from a server that sends 206 even though no range was requested")
     func unsolicited() async throws {
         try await Situation(.always(.alwaysPartialContent)).check()
