@@ -81,8 +81,8 @@ struct Play: Sendable {
             capacity: capacity, upstream: upstream
         ) { cache in
             let warnings = Warnings(of: cache, onEvent: onEvent)
-            let asset = CachingURLAsset(caching: source, in: cache)
-            var report = PlaybackReport(try await play(asset, media: asset.media), of: source.url)
+            let (outcome, asset) = try await play(in: cache)
+            var report = PlaybackReport(outcome, of: source.url)
             report.add(requestsOf: asset)
             return (report, asset.media, warnings)
         }
@@ -99,6 +99,21 @@ struct Play: Sendable {
     }
 
     private var name: String { source.url.isFileURL ? "“\(source.url.path)”" : source.redactedURL }
+
+    /// Plays the media through the cache. Starts again, at most twice, if the origin sends another version while the
+    /// player opens the media.
+    private func play(in cache: MediaCache) async throws -> (PlaybackSession.Outcome, CachingURLAsset) {
+        var attempts = 1
+        while true {
+            let asset = CachingURLAsset(caching: source, in: cache)
+            do {
+                return (try await play(asset, media: asset.media), asset)
+            } catch let change as PlaybackSession.VersionChange {
+                guard attempts < 3 else { throw change.failure }
+                attempts += 1
+            }
+        }
+    }
 
     @MainActor private func play(_ asset: AVURLAsset, media: MediaResource?) async throws -> PlaybackSession.Outcome {
         let session = PlaybackSession(asset, name: name, isHeadless: isHeadless, plan: plan, didSeek: didSeek)

@@ -28,6 +28,11 @@ import SpoolAVFoundation
         }
     }
 
+    /// A failure at the start of playback, because the origin sent another version. A new item may succeed.
+    struct VersionChange: Error {
+        var failure: CommandFailure
+    }
+
     private enum Event: Sendable {
         case time
         case tick
@@ -51,6 +56,7 @@ import SpoolAVFoundation
     private let send: AsyncStream<Event>.Continuation
     private var recovery: StallRecovery?
     private var plan: PlayPlan?
+    private var hasSeeked = false
     /// Whether the player's events may be from before a seek.
     private var isSeeking = false
     private var lastProgress = (time: -1.0, at: ContinuousClock.now)
@@ -142,6 +148,7 @@ import SpoolAVFoundation
         if item.status == .failed {
             // The item also fails if the user closes the player's window.
             if plan != nil, isClosedByUser { return Outcome(duration: duration, ended: false, time: time) }
+            if !hasSeeked, time < 1, isVersionChange { throw VersionChange(failure: failure) }
             throw failure
         }
         guard item.status == .readyToPlay else { return try checkProgress() }
@@ -167,6 +174,7 @@ import SpoolAVFoundation
         case .stop: return Outcome(duration: duration, ended: false, time: time)
         case .seek(let seek):
             didSeek(seek)
+            hasSeeked = true
             isSeeking = true
             // This event is sent after all previous events from the player.
             defer { send.yield(.arrived) }
@@ -186,7 +194,12 @@ import SpoolAVFoundation
         #endif
     }
 
-    private var failure: any Error {
+    private var isVersionChange: Bool {
+        let errors = sequence(first: item.error) { ($0 as NSError?)?.userInfo[NSUnderlyingErrorKey] as? any Error }
+        return errors.contains { ($0 as? CacheError)?.code == .resourceChanged }
+    }
+
+    private var failure: CommandFailure {
         var cause = item.error?.localizedDescription ?? "unknown cause"
         // Messages from the cache already start with the name.
         for separator in [": ", ", "] where cause.hasPrefix(name + separator) {
