@@ -23,10 +23,11 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
         self.validator = validator
     }
 
-    /// Creates a chunk from the text of ``identifier``. Returns `nil` if the text has another format or invalid values.
+    /// Creates a chunk from the text of ``identifier``. Returns `nil` if the text has a different format or contains
+    /// invalid values.
     init?(identifier: String) {
-        // Transfers that were started by another build may have identifiers in another format.
-        guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // Another format.
+        // Transfers that another build started may have identifiers in a different format.
+        guard let chunk = try? JSONDecoder().decode(Self.self, from: Data(identifier.utf8)),  // A different format.
             chunk.lower >= 0, chunk.lower < chunk.upper, chunk.upper <= chunk.length,
             chunk.length <= Block.offsetLimit, CacheKey(rawValue: chunk.keyHash) != nil
         else { return nil }
@@ -115,7 +116,8 @@ struct ReceivedChunk: Sendable {
         }
         let stated = head.headerFields.parsedContentRange
         guard stated == ContentRange(range: chunk.range, length: chunk.length) else {
-            // A different length proves that this is another version, even without a strong validator from the origin.
+            // A different length proves that this is a different version, even without a strong validator from the
+            // origin.
             let isChanged = stated?.length.map { $0 != chunk.length } ?? false
             let text =
                 stated.map { "Content-Range is “\($0.text)”, which was not requested" }
@@ -135,7 +137,7 @@ struct ReceivedChunk: Sendable {
             return
         case .refuse(let refusal):
             throw CacheError(.malformedResponse, "the origin responded with status \(refusal.reason)")
-        default: throw CacheError(.resourceChanged, "the origin sent another version, or did not identify the version")
+        default: throw CacheError(.resourceChanged, "the origin sent a different or unidentified version")
         }
     }
 }
@@ -176,7 +178,7 @@ struct ReceivedChunkUpstream: Upstream {
             var data = Data(count: range.count)
             let start = range.lowerBound - received.chunk.range.lowerBound
             let count = try data.withUnsafeMutableBytes { try received.file.read(into: $0, at: start) }
-            guard count == range.count else { throw UpstreamError(.other, "the received file became shorter") }
+            guard count == range.count else { throw UpstreamError(.other, "the received file was truncated") }
             return data
         }
     }

@@ -7,8 +7,8 @@ import SpoolStorage
 /// One exchange between the downloads of a cache and a background session. It stores received files, and starts
 /// transfers for missing ranges.
 ///
-/// The exchange itself fetches only the first block of media of which nothing is stored. It also requests one byte
-/// before it starts transfers.
+/// The exchange itself fetches only the first block of media that has no stored bytes. It also requests one byte before
+/// it starts transfers.
 struct BackgroundExchange: Sendable {
     private let downloads: Downloads
     private let session: any BackgroundTransferSession
@@ -27,7 +27,7 @@ struct BackgroundExchange: Sendable {
         let members = try await members()
         work.isHandedOver = true
         var running = 0
-        // If no transfer is running at the end, the cache's own downloads continue.
+        // If no transfer is running when this method returns, the cache's own downloads continue.
         defer { if running == 0 { work.isHandedOver = false } }
         await waitUntilIdle()
         let known = try await adopt(members, &report)
@@ -45,7 +45,7 @@ struct BackgroundExchange: Sendable {
                     report.startedCount += 1
                 }
             } catch {
-                // The network is probably lost, so the first block of other media is not requested.
+                // The network connection has probably been lost, so the first block of other media is not requested.
                 if (error as? CacheError)?.code == .originUnavailable { canStart = false }
                 report.notHandedOver.append(try reportable(error, of: member.item))
             }
@@ -105,7 +105,7 @@ struct BackgroundExchange: Sendable {
         await cache.resources.waitUntilClosed()
     }
 
-    /// Returns the stored version of a resource. Returns `nil` if there is none, or if the origin now has another
+    /// Returns the stored version of a resource. Returns `nil` if there is none, or if the origin now has a different
     /// version.
     private func version(of member: Member) async throws -> Lease? {
         guard let lease = try await cache.store.lease(member.item.key) else { return nil }
@@ -177,8 +177,8 @@ struct BackgroundExchange: Sendable {
 
     /// Returns the request for a resource, without a range, and with the current header fields of its source.
     ///
-    /// A request for one byte is sent first. If the origin ignores its range, an error is thrown, because every
-    /// transfer would receive the whole resource.
+    /// A request for one byte is sent first. If the origin ignores its range, an error is thrown, because otherwise
+    /// every transfer would receive the whole resource.
     private func request(for chunk: BackgroundChunk, of member: Member) async throws -> UpstreamRequest {
         guard let source = member.source else {
             throw member.error(.incomplete, "the full URL was not recorded; add the resource again")
@@ -265,12 +265,12 @@ struct BackgroundExchange: Sendable {
         let lease = try await version(of: member)
         let current = lease?.generation.resourceVersion
         guard let lease, current?.validator.ifRangeText == chunk.validator, current?.length == chunk.length else {
-            throw CacheError(.resourceChanged, "another version has been stored in the meantime")
+            throw CacheError(.resourceChanged, "a different version has been stored in the meantime")
         }
         return lease
     }
 
-    /// Stores a received file like the bytes of a response.
+    /// Stores the bytes of a received file in the same way as those of a response.
     ///
     /// - Returns: The number of bytes that were not stored before.
     private func store(
@@ -294,7 +294,7 @@ struct BackgroundExchange: Sendable {
         source.isDownload = true
         source.upstreamOverride = ReceivedChunkUpstream(received: received, executor: cache.context.executor)
         let media = cache.media(for: source)
-        // The version is not validated, because the received response has confirmed it.
+        // The version is not validated again, because the received response has already confirmed it.
         let reader = MediaReader(
             media: media, range: .bytes(range), priority: .preload, chunkSize: 1 << 20, handsOutSlices: true,
             use: .stale, isCounted: false)

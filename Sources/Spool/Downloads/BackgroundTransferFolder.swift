@@ -40,7 +40,8 @@ package final class BackgroundTransferFolder: Sendable {
 
     private static let responseSuffix = ".response"
 
-    /// Returns whether a file of this class may have this name: a key, with or without the suffix of a response.
+    /// Returns whether this class may have created a file with this name: a key, with or without the suffix of a
+    /// response.
     private static func isOwn(_ name: String) -> Bool {
         let key = name.hasSuffix(responseSuffix) ? name.dropLast(responseSuffix.count) : name[...]
         return key.utf8.count == CacheKey("").hash.utf8.count

@@ -16,7 +16,7 @@ public protocol BackgroundTransferSession: Sendable {
     /// - Throws: An error if the transfer can't be started. The app's own downloads then have to fetch the bytes.
     func start(_ request: BackgroundTransferRequest) async throws
 
-    /// Returns all transfers that were not removed, including transfers from previous launches.
+    /// Returns all transfers that have not been removed, including transfers from previous launches.
     func transfers() async -> [BackgroundTransfer]
 
     /// Cancels a running transfer, or deletes the file of a finished transfer. Does nothing if there is no such
@@ -48,7 +48,7 @@ public struct BackgroundTransferRequest: Sendable {
     }
 }
 
-/// A transfer of a ``BackgroundTransferSession``.
+/// A transfer in a ``BackgroundTransferSession``.
 public struct BackgroundTransfer: Sendable {
     /// The state of a transfer.
     #if hasAttribute(nonexhaustive)

@@ -57,15 +57,14 @@ public struct DownloadSet: Sendable, Identifiable {
         }
         return parts.reduce(0, +) / Double(items.count)
     }
-    /// The items that are not stored completely.
+    /// The items that are not completely stored.
     public var missing: [Item] { items.filter { !$0.isComplete } }
-    /// Whether all items are stored completely.
+    /// Whether all items are completely stored.
     public var isComplete: Bool { missing.isEmpty }
 }
 
 extension DownloadSet {
-    /// Returns the sets to which the records of the catalog belong. The records must be sorted by the name of their
-    /// set.
+    /// Returns the sets that the catalog's records belong to. The records must be sorted by the name of their set.
     static func sets(of records: [DownloadRecord], _ item: (DownloadRecord) -> Item) -> [DownloadSet] {
         var sets: [DownloadSet] = []
         for record in records {

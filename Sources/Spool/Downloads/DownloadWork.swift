@@ -10,7 +10,7 @@ final class DownloadWork: CacheWork {
         var failures: [CacheKey: CacheError] = [:]
         var preloader: Preloader?
         var isPaused = false
-        /// Whether a background session fetches the missing ranges.
+        /// Whether a background session is fetching the missing ranges.
         var isHandedOver = false
         /// The last exchange with a background session.
         var exchange: Task<Void, Never>?
@@ -107,7 +107,7 @@ final class DownloadWork: CacheWork {
         }
     }
 
-    /// Whether a background session fetches the missing ranges, so that the downloads of this process are paused.
+    /// Whether the downloads of this process are paused because a background session is fetching the missing ranges.
     var isHandedOver: Bool {
         get { state.withLock { $0.isHandedOver } }
         set {
@@ -159,14 +159,14 @@ final class DownloadWork: CacheWork {
         }
     }
 
-    /// Stops all downloads and ends the signal of changes, because the cache is closing.
+    /// Stops all downloads and ends the change signal, because the cache is closing.
     func close() {
         let preloader = state.withLock { $0.preloader }
         preloader?.cancelAll()
         changes.finish()
     }
 
-    /// Checks that the bytes of a download fit in the cache together with the other pinned resources.
+    /// Checks that the bytes of a download fit in the cache along with the other pinned resources.
     ///
     /// A body of unknown length may be endless. If it exceeds the available space, ``Downloads/resume(_:)`` does not
     /// restart the download. Adding the resource again does.

@@ -11,18 +11,17 @@ extension Downloads {
     /// current header fields of the media's source. If these fields expire and the origin rejects a request, the app
     /// fetches the missing bytes later.
     ///
-    /// Media is not handed over in these cases, and waits for ``takeBack(from:)``:
+    /// In these cases, media is not handed over, and waits for ``takeBack(from:)``:
     ///
     /// - The origin did not send a strong validator or a length, or does not support byte ranges.
     /// - The response has a `Content-Encoding`, or depends on request header fields (`Vary`).
     /// - The source of the media is not recorded, and was not added in this process; see ``DownloadSet/Item/url``.
-    /// - There is not enough space for the media in addition to pinned media.
-    /// - The first block could not be fetched, or the origin rejected a request for one byte, which is sent before the
-    ///   transfers.
+    /// - There is not enough space for the media in addition to the pinned media.
+    /// - The first block could not be fetched, or the origin rejected the one-byte request that precedes the transfers.
     ///
-    /// If no transfer is running at the end, the cache's own downloads continue. If ``isPaused`` is true, nothing is
-    /// handed over. Call the method again when the system has launched the app for finished transfers. The method then
-    /// stores the received files and starts the next transfers.
+    /// If no transfer is running when the method returns, the cache's own downloads continue. If ``isPaused`` is true,
+    /// nothing is handed over. Call the method again after the system has launched the app because transfers have
+    /// finished. The method then stores the received files and starts the next transfers.
     ///
     /// - Parameters:
     ///   - session: The session.
@@ -46,7 +45,7 @@ extension Downloads {
     /// Takes the downloads back from a background session of the system. Call this method at launch, and when the app
     /// becomes active.
     ///
-    /// Transfers that have not finished are cancelled. A received file is stored if its response is exactly the
+    /// Transfers that have not finished are cancelled. A received file is stored if its response contains exactly the
     /// requested range of the stored version, and is otherwise discarded. The cache's own downloads then resume with
     /// the missing ranges, as with ``resume(_:)``.
     ///

@@ -4,7 +4,7 @@ import SpoolScheduling
 public import SpoolStorage
 import Synchronization
 
-/// Media for playback without a network, in named sets. It is pinned from the start, downloaded with lower priority
+/// Media for playback without a network, in named sets. It is pinned from the start, downloaded at a lower priority
 /// than playback, and stored until its sets are released.
 ///
 /// ```swift
@@ -17,9 +17,10 @@ import Synchronization
 /// recorded only on request. Header fields and resolved requests are never recorded. After a restart, the download of a
 /// source that needs them waits until the source is added again.
 ///
-/// While iOS suspends the app, its requests fail as if the network were lost. Downloads resume automatically in the
-/// same process, within the limits of `RetryPolicy`. After that, and in a new process, call ``resume(_:)``. To download
-/// while the app is suspended, use ``handOver(to:chunkSize:maximumTransfers:)`` and ``takeBack(from:)``.
+/// While iOS has suspended the app, its requests fail as if the network connection had been lost. Downloads resume
+/// automatically in the same process, within the limits of `RetryPolicy`. After that, and in a new process, call
+/// ``resume(_:)``. To download while the app is suspended, use ``handOver(to:chunkSize:maximumTransfers:)`` and
+/// ``takeBack(from:)``.
 ///
 /// Like a ``Preloader``, this type downloads a playlist as a single file. The methods may be called from any task.
 public struct Downloads: Sendable {
@@ -185,7 +186,7 @@ extension MediaCache {
 }
 
 extension MediaSource {
-    /// Returns the URL with which the download can resume. Returns `nil` if the URL must not be recorded.
+    /// Returns the URL from which the download can resume. Returns `nil` if the URL must not be recorded.
     fileprivate func addressToRemember(withQuery: Bool) -> URL? {
         guard !isResolved, headerFields.isEmpty else { return nil }
         guard var parts = URLComponents(url: url, resolvingAgainstBaseURL: true) else { return nil }
@@ -216,7 +217,7 @@ public struct Download: Sendable {
     /// received bytes could not be stored.
     public var states: AsyncStream<PreloadState> { preload.states }
 
-    /// Waits for the end of the download, and returns the final state. Cancelling the waiting task does not cancel the
+    /// Waits until the download has ended, and returns its final state. Cancelling the waiting task does not cancel the
     /// download.
     @discardableResult
     public func finished() async -> PreloadState { await preload.finished() }

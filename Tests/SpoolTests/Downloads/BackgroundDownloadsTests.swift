@@ -85,7 +85,7 @@ struct BackgroundDownloadsTests {
         "E422: a file that does not match the requested range of the stored version is discarded, with an error",
         arguments: [
             (ScriptedSession.Fault.whole, CacheError.Code.malformedResponse, "the whole resource"),
-            (.otherValidator, .resourceChanged, "another version"), (.otherRange, .malformedResponse, "Content-Range"),
+            (.otherValidator, .resourceChanged, "unidentified"), (.otherRange, .malformedResponse, "Content-Range"),
             (.truncated, .incomplete, "the received file contains 131,071 instead of 131,072 bytes"),
             (.failed, .originUnavailable, "the network was lost"), (.busy, .originErrorStatus, "status 503"),
             (.unauthorized, .originErrorStatus, "status 401"),
