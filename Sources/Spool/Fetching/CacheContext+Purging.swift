@@ -1,6 +1,6 @@
 import SpoolStorage
 
-/// The removal of all resources that a selection includes.
+/// Operations that remove all resources in a selection.
 extension CacheContext {
     /// Returns the keys of all resources whose preloads store the resource with this key; see
     /// ``MediaCache/preloadKeys(for:)``.
@@ -14,7 +14,7 @@ extension CacheContext {
         return Set([record.key] + [record.presentation].compactMap { $0 } + baseKeys.map { CacheKey(hash: $0) })
     }
 
-    /// Removes the resources of a selection; see ``MediaCache/purge(_:preparing:)``.
+    /// Removes the resources in a selection; see ``MediaCache/purge(_:preparing:)``.
     func purge(
         _ selection: PurgeSelection, preparing prepare: ((Set<CacheKey>) async -> Void)?
     ) async throws -> (removed: [StoredResource], failures: [CacheError]) {

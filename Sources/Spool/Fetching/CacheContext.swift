@@ -26,7 +26,7 @@ final class CacheContext: Sendable {
     /// - Parameters:
     ///   - directory: The directory; `nil` for a cache in memory.
     ///   - openFileLimit: The maximum number of open media files; at least 8.
-    ///   - error: The reason why the directory must not be opened; `nil` if it may be.
+    ///   - error: The reason why the directory must not be opened; `nil` if it may be opened.
     init(
         directory: URL?, upstream: any Upstream, configuration: MediaCacheConfiguration, fileSystem: any FileSystem,
         clock: CacheClock, executor: BlockingExecutor, openFileLimit: Int, system: SystemStateMonitor = .process,

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The current waits for an app or an origin. A wait may take any amount of time, so another caller can end it.
+/// The current waits for an app or an origin. A wait may take any amount of time, so other callers can end it.
 final class CancellableWaits: Sendable {
     private struct State {
         var turn: UInt64 = 0
@@ -13,7 +13,7 @@ final class CancellableWaits: Sendable {
     /// The number of times that all waits have been ended.
     var turn: UInt64 { state.withLock { $0.turn } }
 
-    /// Ends the current waits, and the future waits of this turn.
+    /// Ends the current waits, and all waits that still start in this turn.
     func end() {
         let cancels = state.withLock { state in
             state.turn += 1

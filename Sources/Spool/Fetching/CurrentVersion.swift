@@ -18,8 +18,8 @@ struct CurrentVersion {
         var generation: Generation?
         var stored: StoredVersion?
         var isValidation: Bool
-        /// Whether a confirmation of the stored version by the origin would be useful. The value is `false` if the
-        /// version is incomplete and can't be completed, because then the whole resource has to be requested.
+        /// Whether it would be useful for the origin to confirm the stored version. The value is `false` if the version
+        /// is incomplete and can't be completed, because then the whole resource has to be requested.
         var mayBeConfirmed = true
 
         /// Returns the given header fields, with the preconditions and the range to request added.
@@ -77,12 +77,13 @@ struct CurrentVersion {
     }
 
     /// Whether revalidation would end readers, because nothing can prove that the response belongs to the version that
-    /// they read.
+    /// they are reading.
     var isUnprovable: Bool {
         scheduler.feedingGeneration.map { !$0.resourceVersion.validator.canConfirm } ?? false
     }
 
-    /// Replaces the version `previous` with another version, or with none. Readers of `previous` continue to read it.
+    /// Replaces the version `previous` with a different version, or with no version. Readers of `previous` continue to
+    /// read it.
     ///
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
@@ -154,7 +155,7 @@ struct CurrentVersion {
         generation.update(nil, cacheability.freshness)
     }
 
-    /// Records how long the version may be used, according to a response for another opening of the resource.
+    /// Records how long the version may be used, according to a response that a separate resource received.
     func adopt(_ freshness: StoredFreshness, of generation: Generation) {
         guard scheduler.generation === generation, resource.freshness.adopt(freshness) else { return }
         generation.update(nil, freshness)
@@ -180,7 +181,7 @@ struct CurrentVersion {
         return generation
     }
 
-    /// Makes later openings of the resource request another version.
+    /// Marks the version as superseded, so that a different version is requested when the resource is opened later.
     func supersede(_ generation: Generation) {
         guard var freshness = generation.storedFreshness else { return }
         freshness.isSuperseded = true
@@ -188,16 +189,17 @@ struct CurrentVersion {
         if scheduler.generation === generation { resource.freshness.adopt(freshness) }
     }
 
-    /// Removes a version that can't be continued. Later openings request another one.
+    /// Removes a version that can't be completed. When the resource is opened later, a different version is requested.
     ///
-    /// - Parameter id: The transfer that requests the same bytes again, or `nil` if other bytes are requested instead.
+    /// - Parameter id: The transfer that requests the same bytes again, or `nil` if different bytes are requested
+    ///   instead.
     func abandon(_ generation: Generation, keeping id: TransferID?) {
         supersede(generation)
         replace(generation, by: nil, keeping: id)
     }
 
     /// Discards the version and its stored bytes, if a partial response was longer than the range in its
-    /// `Content-Range`. The origin probably sent the whole resource, so its bytes were stored at wrong offsets.
+    /// `Content-Range`. The origin probably sent the whole resource, so its bytes were stored at the wrong offsets.
     ///
     /// - Parameter count: The number of bytes after the range. A few bytes, such as a line feed, do not count.
     /// - Returns: Whether the transfer `id` must request the bytes again.

@@ -3,7 +3,7 @@ import HTTPRanges
 import HTTPTypes
 import SpoolStorage
 
-/// An update, without a transfer, of the time for which the current version of a resource may be used.
+/// A change to the time for which the current version of a resource may be used, without a transfer.
 struct FreshnessUpdate {
     let resource: OpenResource
 
@@ -28,11 +28,12 @@ struct FreshnessUpdate {
             let isOther =
                 length != nil && known.length != nil && length != known.length
                 || validator.contradicts(known.validator)
-            // Another status, which the origin may send to one client only, does not concern the stored version.
+            // The origin may send any other status to one client only, so such a response does not affect the stored
+            // version.
             guard head.status == .ok else { return }
             if !isOther {
-                // Equal lengths do not prove the same version, and only a response to `GET` shows how long a playlist
-                // may be used.
+                // Identical lengths do not prove that the versions are the same. Only a response to `GET` shows how
+                // long a playlist may be used.
                 guard validator.confirms(known.validator), generation.storedFreshness?.isUseLimited != true else {
                     return
                 }
@@ -41,7 +42,7 @@ struct FreshnessUpdate {
                     requestDate: requestDate, responseDate: context.clock.now(),
                     isOfSite: context.configuration.storesEveryStatus)
                 cacheability.freshness.asker = resource.freshness.asker
-                // No opening has waited for this response.
+                // No reader was waiting for this response, so it applies to no opening.
                 resource.version.validated(generation, head.headerFields, cacheability, for: 0)
                 resource.recordDescribed()
             } else {

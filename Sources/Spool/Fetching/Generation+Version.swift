@@ -15,7 +15,7 @@ extension Generation {
     }
 
     /// Whether the bytes may belong to a live stream. Without a length, a validator or ranges, a later response may
-    /// contain other bytes.
+    /// contain different bytes.
     var mayBeLive: Bool {
         let version = resourceVersion
         return version.length == nil && !version.validator.canConfirm && version.acceptsRanges != true
@@ -24,8 +24,8 @@ extension Generation {
     /// The freshness and related values from the last response; `nil` if they are unknown.
     var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
 
-    /// Applies the values of a response. A version or freshness that is `nil` stays unchanged. So do the length and the
-    /// content type, if the version does not contain them.
+    /// Applies the values of a response. If `version` or `freshness` is `nil`, the stored value does not change. The
+    /// length and the content type do not change if the version does not contain them.
     func update(_ version: ResourceVersion?, _ freshness: StoredFreshness?) {
         // The scheduler has already rejected a length that contradicts the received bytes.
         _ = update { description in

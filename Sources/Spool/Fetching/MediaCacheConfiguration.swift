@@ -20,8 +20,8 @@ public struct MediaCacheConfiguration: Sendable {
     public var isReadOnly = false
     /// The key with which files and the catalog are encrypted. The default, `nil`, means no encryption.
     ///
-    /// A new cache is created with this key. If the cache in the directory uses another key, or none, that cache is not
-    /// opened, and media plays without being stored. ``MediaCache/rekey(_:from:to:byteStore:)`` changes the key.
+    /// A new cache is created with this key. If the cache in the directory uses a different key, or no key, that cache
+    /// is not opened, and media plays without being stored. ``MediaCache/rekey(_:from:to:byteStore:)`` changes the key.
     public var encryptionKey: EncryptionKey?
     /// The storage of media bytes. The default, `nil`, means files in the directory, or memory for a cache in memory.
     ///
@@ -43,7 +43,7 @@ public struct MediaCacheConfiguration: Sendable {
     /// `ReadAheadPolicy.maximumRequestSize`, and its origin does not support range requests. Otherwise, an endless
     /// stream would permanently use a connection that other readers need.
     public var maximumConnectionsPerOrigin = 8
-    /// The maximum amount of memory, in bytes, that the whole cache uses for media that the disk can't store. The
+    /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The
     /// default is 16 MiB, and the minimum is 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
     /// The order in which media is evicted when space is needed.
@@ -56,21 +56,21 @@ public struct MediaCacheConfiguration: Sendable {
     /// The default, `nil`, is 500 MB or 5 % of the volume, whichever is less, on Apple platforms, and 0 elsewhere.
     ///
     /// If there is less free space, media is evicted, and new media plays without being stored. The free space is
-    /// checked when the cache is opened, and every ten seconds. On iOS, macOS and visionOS, it is the space offered by
-    /// the system for content that can be fetched again (`volumeAvailableCapacityForOpportunisticUsage`).
+    /// checked when the cache is opened, and every ten seconds. On iOS, macOS and visionOS, it is the space that the
+    /// system offers for content that can be fetched again (`volumeAvailableCapacityForOpportunisticUsage`).
     public var minimumFreeSpace: Int64?
-    /// The time after which unplayed media is evicted, even if there is free space. By default, this is `nil`, and
+    /// The time after which unplayed media is evicted, even if there is free space. If this is `nil`, the default,
     /// media is not evicted by age.
     ///
     /// The maximum is 10,000 years. Pinned media is never evicted by age.
     ///
-    /// All ages restart after a sudden change of the clock, because Spool can't determine which time is right. They
-    /// also restart if all media in the cache is older than the maximum age when the cache opens. In this case, either
-    /// the cache was closed for that long, or the clock is wrong.
+    /// All ages are reset after a sudden clock change, because Spool can't determine which time is right. They are also
+    /// reset if all media in the cache is older than the maximum age when the cache is opened. In this case, either the
+    /// cache was closed for that long, or the clock is wrong.
     public var maximumAge: Duration?
     /// The maximum time for which a player waits for space on disk. After that, the player's bytes are held in memory.
     package var spaceTimeout = Store.Configuration().spaceTimeout
-    /// Whether redirects are followed. If not, a redirect counts as a rejection (``CacheError/response``).
+    /// Whether redirects are followed. If it is `false`, a redirect counts as a rejection (``CacheError/response``).
     package var followsRedirects = true
     /// Whether responses with any final status, and web pages, are stored if HTTP allows it. Use this setting for a
     /// cache in front of a site. This setting requires ``FreshnessPolicy/http``.
@@ -80,7 +80,7 @@ public struct MediaCacheConfiguration: Sendable {
     package var forwardsErrors = false
     /// The instruments that receive the events of the cache, for monitoring or profiling.
     public var instruments: [CacheInstrument] = []
-    /// The receiver of log messages.
+    /// The logger that receives the cache's log messages.
     ///
     /// The default on Apple platforms writes to the system's log, with the subsystem and the category `spool`. On other
     /// platforms, it writes to the handler that the app passed to `LoggingSystem.bootstrap`, or to standard error.

@@ -23,8 +23,8 @@ final class OnceGate: Sendable {
 
     var isDone: Bool { if case .done = phase.withLock({ $0 }) { true } else { false } }
 
-    /// Does the work in the first task that needs it, because a separate task would be slower. If `work` throws, the
-    /// next task does the work.
+    /// Does the work in the first task that needs it, because a separate task would be slower. If `work` throws an
+    /// error, the next task does the work.
     ///
     /// - Throws: The error from `work`; `CancellationError` if the task is cancelled while it waits.
     func pass(_ work: () async throws -> Void) async throws {

@@ -33,7 +33,7 @@ final class OpenResource: Sendable {
         var storesInMemory = false
         /// Whether the next request omits its range; see ``omitRangeOnce()``.
         var omitsRange = false
-        /// Whether the connection of the last request with a range was lost before the response.
+        /// Whether the connection of the last request with a range was lost before a response was received.
         var hasLostConnection = false
     }
 
@@ -171,22 +171,22 @@ final class OpenResource: Sendable {
     // MARK: - Queries
 
     /// The time for which new readers share a resource whose stored version could not be opened. For later readers, the
-    /// version is opened again, in another resource.
+    /// version is opened again, in a different resource.
     static let uncachedTime = Duration.seconds(10)
 
     /// Whether nothing new is cached: the resource serves a single request, or the stored version could not be opened.
-    /// The same applies if the directory has been opened again since the resource was opened.
+    /// The same applies if the directory has been reopened since the resource was opened.
     ///
     /// Once the value is `true`, it does not change.
     var isUncached: Bool { separate != nil || isOutdated || state.withLock { $0.uncachedUntil != nil } }
 
-    /// Whether new readers have to open another resource of the same identity; see ``uncachedTime`` and
+    /// Whether new readers have to open a different resource with the same identity; see ``uncachedTime`` and
     /// ``StoreOpening/edition``.
     var isExpired: Bool {
         isOutdated || state.withLock { $0.uncachedUntil }.map { $0 <= context.clock.elapsed() } ?? false
     }
 
-    /// Whether the directory has been opened again since the resource was opened.
+    /// Whether the directory has been reopened since the resource was opened.
     private var isOutdated: Bool { state.withLock { $0.edition }.map { $0 != context.opening.edition } ?? false }
 
     /// Whether the stored part of the resource has been opened.
@@ -214,7 +214,7 @@ final class OpenResource: Sendable {
     /// Returns the content information that is known without a request to the origin, if the length is known.
     ///
     /// - Parameter evenStale: Whether to use a version that has to be validated. Pass `true` if the caller has already
-    ///   waited for a validation, because only later readers need another one.
+    ///   waited for a validation, because only later readers need a new one.
     func contentInformation(evenStale: Bool) -> ContentInformation? {
         let contents = scheduler.contents
         guard evenStale || !contents.needsValidation, let length = contents.length else { return nil }
@@ -274,7 +274,7 @@ final class OpenResource: Sendable {
     }
 
     /// The number of times that another version was received soon after the previous one. The number is stored with the
-    /// current version until another response confirms this version.
+    /// current version until a later response confirms this version.
     var versionChanges: Int { state.withLock { $0.versionChanges } }
 
     /// Whether the origin's servers seem to store different versions, or send a different validator with each response.
@@ -289,15 +289,15 @@ final class OpenResource: Sendable {
         state.withLock { $0.versionChanges = isSoon ? $0.versionChanges + 1 : 0 }
     }
 
-    /// The time in seconds after which another version counts as a change, rather than as a disagreement among the
+    /// The time in seconds after which a different version counts as a change, rather than as a disagreement among the
     /// origin's servers.
     private static let disagreementTime: Int64 = 600
 
     /// Makes the next request omit its range, because the range may be the reason why the previous request failed.
     func omitRangeOnce() { state.withLock { $0.omitsRange = true } }
 
-    /// Records whether a request with a range lost its connection before the response. After two losses in succession,
-    /// the next request omits its range. A single loss is usually that of an old connection.
+    /// Records whether a request with a range lost its connection before a response was received. After two consecutive
+    /// losses, the next request omits its range. A single loss usually affects an old connection.
     func noteRangeRequest(isLost: Bool) {
         state.withLock { state in
             if isLost, state.hasLostConnection { state.omitsRange = true }
@@ -313,7 +313,7 @@ final class OpenResource: Sendable {
         }
     }
 
-    /// Records that another version, or no version, is current now.
+    /// Records that a different version, or no version, is now current.
     func recordVersionChanged() {
         state.withLock { $0.isComplete = false }
         serving.versionChanged()
@@ -360,8 +360,8 @@ final class OpenResource: Sendable {
         if hasChanged { send(.completed) }
     }
 
-    /// Records a failure to read bytes that counted as stored. The store reports the bytes that it has discarded. Other
-    /// bytes in the range that are not stored count as missing from now on.
+    /// Records a failure to read bytes that were considered stored. The store reports the bytes that it has discarded.
+    /// From now on, any other bytes in the range that are not stored count as missing.
     func missing(_ range: Range<Int64>, of generation: Generation) {
         if generation.storedRanges.contains(range) { return }
         state.withLock { $0.isComplete = false }
@@ -389,7 +389,7 @@ final class OpenResource: Sendable {
         if isLast { context.coordinator.endPreloading(self) }
     }
 
-    /// Pauses transfers for preloads while a player waits, for as long as the coordinator decides.
+    /// Pauses transfers for preloads while a player waits, for as long as the coordinator specifies.
     private func yieldToPlayers() {
         while true {
             let permission = context.coordinator.preloadPermission(of: self)
@@ -408,7 +408,7 @@ final class OpenResource: Sendable {
         waits.end()
     }
 
-    /// Runs `body`, which may wait forever, until the cache is closed.
+    /// Runs `body`, which may wait forever, and cancels it when the cache is closed.
     ///
     /// - Throws: The error from `body`; `CacheError` with code `.closed`.
     func unlessClosed<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {

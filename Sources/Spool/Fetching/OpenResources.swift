@@ -6,9 +6,9 @@ import Synchronization
 
 /// The open resources of a cache. There is one resource for each identity, and all readers share it.
 ///
-/// A resource stays in this collection from its first opening until it has closed completely. If it is opened again
-/// while it is closing, it is reopened. Every caller tries to reopen it until one of them has finished, so that no
-/// caller receives a resource that is still closing.
+/// A resource stays in this collection from the time it is first opened until it has closed completely. If it is opened
+/// again while it is closing, it is reopened. Every caller tries to reopen it until one of them has finished, so that
+/// no caller receives a resource that is still closing.
 final class OpenResources: Sendable {
     /// The identity of an open resource.
     ///
@@ -77,10 +77,10 @@ final class OpenResources: Sendable {
 
     init(beforeReopening: @escaping @Sendable () -> Void = {}) { self.beforeReopening = beforeReopening }
 
-    /// Returns the identity under which the resource of `identity` is opened now.
+    /// Returns the identity under which a resource that is requested as `identity` is opened now.
     ///
-    /// The result differs from `identity` if the open resource has expired. New readers then share another resource,
-    /// and open readers keep the expired one.
+    /// The result differs from `identity` if the open resource has expired. New readers then share a new resource, and
+    /// open readers keep the expired one.
     func current(_ identity: Identity) -> Identity {
         state.withLock { state in
             var current = identity
@@ -136,8 +136,8 @@ final class OpenResources: Sendable {
         return found
     }
 
-    /// Releases a resource. After the last holder has released the resource, it stores the bytes of transfers that are
-    /// nearly done, and closes.
+    /// Releases a resource. After the last holder has released the resource, the resource stores the bytes of transfers
+    /// that are nearly complete, and closes.
     func release(_ identity: Identity) {
         state.withLock { state in
             guard var entry = state.entries[identity] else { return }

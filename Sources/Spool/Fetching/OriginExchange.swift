@@ -96,7 +96,7 @@ struct OriginExchange: Sendable {
 
     /// Sends a request that is not part of a transfer.
     ///
-    /// - Parameter change: A function that completes the request.
+    /// - Parameter change: A function that adjusts the request before it is sent.
     /// - Throws: The errors from ``prepare()``, ``connect(to:as:)`` and ``send(_:to:)``.
     func open(
         as priority: Priority, _ change: (inout UpstreamRequest) -> Void
@@ -122,7 +122,7 @@ struct OriginExchange: Sendable {
     /// Returns the error to report for a request that failed without a response.
     ///
     /// - Parameter place: The URL, and the range if there is one.
-    /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it has another type.
+    /// - Returns: A `CacheError`, a `CancellationError`, or the error itself if it has a different type.
     func reported(_ error: any Error, at place: String) -> any Error {
         switch error {
         case let error as UpstreamError:

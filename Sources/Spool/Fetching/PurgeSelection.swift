@@ -9,7 +9,7 @@ package enum PurgeSelection: Sendable, Hashable {
     /// All resources to which their origin assigned this tag, in `Surrogate-Key` or `Cache-Tag`.
     case tag(String)
 
-    /// Creates the selection of the resources whose URLs start with this text.
+    /// Creates a selection of the resources whose URLs start with this text.
     ///
     /// - Returns: `nil` if the text is not a URL with a host, or contains a query, a fragment, a user name or a
     ///   password.
@@ -25,7 +25,7 @@ package enum PurgeSelection: Sendable, Hashable {
             "\(scheme)://\(host)\(port)" + (parts.percentEncodedPath.isEmpty ? "/" : parts.percentEncodedPath))
     }
 
-    /// Creates the selection of the resources with a tag.
+    /// Creates a selection of the resources with a tag.
     ///
     /// - Returns: `nil` if the text can't be a tag, because it is empty, longer than 1024 bytes, or contains a
     ///   separator.

@@ -20,8 +20,8 @@ struct RateMeter {
         return take()
     }
 
-    /// Returns the last sample, after the body has ended. Returns `nil` after few bytes or a very short time, because
-    /// the rate then depends more on the machine than on the network.
+    /// Returns the last sample, after the body has ended. Returns `nil` if few bytes were received or very little time
+    /// has passed. The rate then depends more on the machine than on the network.
     mutating func rest() -> (bytes: Int64, seconds: Double)? {
         bytes >= 64 << 10 && active >= .milliseconds(2) ? take() : nil
     }

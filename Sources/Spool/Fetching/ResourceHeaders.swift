@@ -61,7 +61,7 @@ struct ResourceHeaders {
     /// Wakes the readers that wait for headers, because a response has been evaluated or the stored version may be
     /// used.
     func wakeReaders() {
-        // The turn ends before its reader is woken. When that reader ends the turn later, another request may already
+        // The turn ends before its reader is woken. By the time that reader ends the turn, another request may already
         // have taken it. If there is no version yet, the request that has the turn sends a new request to the origin,
         // or fails.
         if resource.generation != nil { resource.turns.end(isAnswered: true) }

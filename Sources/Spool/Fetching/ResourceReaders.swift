@@ -17,7 +17,7 @@ struct ResourceReaders {
     /// Opens a reader of `start ..< end`, or to the end of the resource if `end` is `nil`.
     ///
     /// - Parameters:
-    ///   - opening: The number of the player's opening of the resource; see ``VersionFreshness/recordOpening()``.
+    ///   - opening: The number that ``VersionFreshness/recordOpening()`` returned when the player opened the resource.
     ///   - demand: The request directives of the client.
     ///   - fixedUse: How the reader may use the stored version, or `nil` to decide by freshness.
     ///   - ahead: The size of the first read-ahead.
@@ -27,7 +27,8 @@ struct ResourceReaders {
         demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
         resource.usage.recordUse()
-        // The preload is recorded first, so that nothing is requested while a player of another resource is waiting.
+        // The preload is recorded first, so that nothing is requested while a player of a different resource is
+        // waiting.
         if priority == .preload { resource.preloadBegins() }
         var part: (version: Generation, canBeCompleted: Bool)?
         while true {
@@ -49,7 +50,7 @@ struct ResourceReaders {
         }
     }
 
-    /// Closes a reader. If the reader waits for bytes, it is woken, and ends.
+    /// Closes a reader. If the reader is waiting for bytes, it is woken and ends.
     func close(_ id: ReaderID) {
         guard let reader = scheduler.closeReader(id) else { return }
         if reader.priority != .preload { resource.usage.recordStop(at: reader.position, length: reader.length) }

@@ -49,7 +49,7 @@ final class ResourceUse: Sendable {
         context.opening.openedStore?.recordUse(of: storageKey, in: presentation, tag: tag)
     }
 
-    /// Records the offset at which a player has stopped, because its next playback may continue there.
+    /// Records the offset at which a player has stopped, because the next playback may continue there.
     func recordStop(at offset: Int64, length: Int64?) {
         guard offset > 0, let store = context.opening.openedStore else { return }
         let isEnd = length.map { offset >= $0 } ?? false

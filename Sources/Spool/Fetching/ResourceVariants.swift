@@ -91,7 +91,7 @@ struct ResourceVariants {
         guard context.configuration.freshness == .http else {
             return try begin(key, description, of: [], isKept: isKept, in: store)
         }
-        // Two variants of a resource that start at the same time must not be mistaken for each other.
+        // If two variants of a resource start at the same time, they must not be mistaken for each other.
         return try await context.variants.runUnlessCancelled(resource.key) {
             var (key, isKept, description) = (key, isKept, description)
             var baseKeys: [CacheKey] = []
@@ -109,7 +109,7 @@ struct ResourceVariants {
                 resource.send(.notCached(cause: error))
             }
             resource.usage.setStorageKey(key)
-            // If another resource is receiving the same version for requests with other fields, both resources fill
+            // If another resource is receiving the same version for requests with different fields, both resources fill
             // that version. A second copy would replace it while readers use it.
             let version = ResourceVersion(encoded: description.version)
             if isKept, let version, version.validator.isStrong,

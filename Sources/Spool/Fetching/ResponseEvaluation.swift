@@ -48,7 +48,7 @@ struct ResponseEvaluation {
 
     /// Evaluates the response against the stored version, and adopts the version that it contains.
     ///
-    /// - Returns: ``Verdict/restart`` if the whole version has to be requested, or if another version has become
+    /// - Returns: ``Verdict/restart`` if the whole version has to be requested, or if a different version has become
     ///   current. This verdict is also returned if nothing proves that the bytes belong to the version that readers are
     ///   receiving.
     func run() async throws -> Verdict {
@@ -76,8 +76,9 @@ struct ResponseEvaluation {
             otherStatus
             ?? PartialResponse.evaluate(
                 head, requestedStart: requestedStart, requestedEnd: start.upper, stored: current.stored, rule: rule)
-        // The origin responds to a condition with a whole body only if the bytes have changed, regardless of the
-        // validator (RFC 9111 §4.3.3). The bytes of a live stream have also changed, even though no validator shows it.
+        // The origin responds to a conditional request with a whole body only if the bytes have changed, regardless of
+        // the validator (RFC 9111 §4.3.3). The bytes of a live stream have also changed, even though no validator
+        // indicates it.
         let isLive = current.isValidation && current.generation?.mayBeLive == true
         let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision,
@@ -138,7 +139,7 @@ struct ResponseEvaluation {
             resource.recordVersionChange(from: current)
             if head.status.code == 206, !isWhole, resource.versionChanges > 0, !servesReaders(placement) {
                 // The next response may contain yet another version, so all bytes are requested together.
-                abandon(current, "the origin responded with another version", keeping: nil)
+                abandon(current, "the origin responded with a different version", keeping: nil)
                 return .restart
             }
         }
@@ -153,7 +154,7 @@ struct ResponseEvaluation {
             // A reader may have started to read since the first check.
             if isUnproven, let current, scheduler.setSeparate(start.id, orRemoving: current, body) { return .restart }
             if current != nil, !isUnproven {
-                resource.send(.originChanged(reason: "the origin responded with another version"))
+                resource.send(.originChanged(reason: "the origin responded with a different version"))
             }
             try await begin(placement.version, body, replacing: current)
         }
@@ -169,8 +170,9 @@ struct ResponseEvaluation {
         let isWhole = head.status != .partialContent || isComplete && !isCombinable
         let asked: Int64? = if isNew { placement.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
         let isPart = start.lower > 0 || start.upper.map { $0 < placement.version.length ?? .max } ?? false
-        // With `If-Range`, a whole body of another version does not show that the origin ignores ranges. If all bytes
-        // were requested, a whole body is also a normal response from an origin that supports ranges.
+        // With `If-Range`, a whole body that belongs to a different version does not show that the origin ignores
+        // ranges. If all bytes were requested, a whole body is also a normal response from an origin that supports
+        // ranges.
         let showsIgnorance =
             requestedStart != nil && (isPart || placement.version.acceptsRanges != true) && !(isNew && hasIfRange)
         let ignoresRanges = head.status == .ok && (showsIgnorance || placement.version.acceptsRanges == false)
@@ -182,9 +184,10 @@ struct ResponseEvaluation {
                 ? .unsupported : isWhole || placement.discrepancy != nil ? nil : .supported)
     }
 
-    /// Abandons the stored version, because it can't be continued.
+    /// Abandons the stored version, because it can't be completed.
     ///
-    /// - Parameter id: The transfer that requests the same bytes again, or `nil` if other bytes are requested instead.
+    /// - Parameter id: The transfer that requests the same bytes again, or `nil` if different bytes are requested
+    ///   instead.
     private func abandon(_ generation: Generation, _ reason: String, keeping id: TransferID?) {
         resource.send(.originChanged(reason: reason))
         // The next reader must not receive the same rejection again.
@@ -193,15 +196,15 @@ struct ResponseEvaluation {
 
     private var rule: CombiningRule { context.combiningRule }
 
-    /// Returns whether a response counts as another version only because weak validators differ. Some origins send
+    /// Returns whether a response counts as a different version only because weak validators differ. Some origins send
     /// a different weak validator with each response.
     private func differsWeakly(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         guard case .newGeneration(let placement) = decision else { return false }
         return !(placement.version.validator.isStrong && stored.version.validator.isStrong)
     }
 
-    /// Returns whether a response counts as another version only because nothing proves that it belongs to the stored
-    /// version.
+    /// Returns whether a response counts as a different version only because nothing proves that it belongs to the
+    /// stored version.
     private func isUnproven(_ decision: PartialResponse.Decision, _ stored: StoredVersion) -> Bool {
         switch decision {
         case .newGeneration(let placement): placement.isUnproven(against: stored, rule: rule)
@@ -253,8 +256,8 @@ struct ResponseEvaluation {
 
     /// Returns whether a whole response without a strong entity tag is for a different user than the stored response.
     ///
-    /// Responses to two users may have the same date or weak tag. Each user receives the response to the user's own
-    /// request (RFC 9111 §4.3.3).
+    /// Responses to different users may have the same date or weak tag. Each user receives the response to the user's
+    /// own request (RFC 9111 §4.3.3).
     private func isOtherUsers(_ placement: PartialResponse.BodyPlacement, than current: Generation?) -> Bool {
         guard head.status == .ok, placement.version.validator.entityTag?.isWeak != false,
             let asker = resource.freshness.asker, let other = current?.storedFreshness?.asker

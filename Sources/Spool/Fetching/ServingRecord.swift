@@ -48,6 +48,6 @@ final class ServingRecord: Sendable {
         return fresh
     }
 
-    /// Records that another version has become current.
+    /// Records that a different version has become current.
     func versionChanged() { unserved.removeAll() }
 }

@@ -3,7 +3,7 @@ import Logging
 import SpoolStorage
 import Synchronization
 
-/// The state of a cache, which several ``MediaCache``s with the same directory and configuration share.
+/// The state of a cache. All ``MediaCache``s with the same directory and configuration share it.
 final class CacheCore: Sendable {
     let context: CacheContext
     let resources = OpenResources()
@@ -14,7 +14,7 @@ final class CacheCore: Sendable {
 
     /// The number of caches that use the directory, and whether the directory must be closed after the last one.
     private struct Users {
-        /// The number of caches that were neither closed nor released. After it has reached 0, it does not change.
+        /// The number of caches that have been neither closed nor released. After it has reached 0, it does not change.
         var count = 1
         /// Whether any of the caches was closed rather than only released.
         var mustClose = false
@@ -42,7 +42,7 @@ final class CacheCore: Sendable {
         }
     }
 
-    /// Whether all caches were closed or released.
+    /// Whether all caches have been closed or released.
     var isUnused: Bool { users.withLock { $0.count == 0 } }
 
     /// Closes the directory once, and waits until it is closed.
@@ -72,8 +72,8 @@ final class CacheCore: Sendable {
 
 /// The caches of this process, by directory.
 ///
-/// The lock on a directory would also exclude a second cache in the same process. SwiftUI, for example, creates a view
-/// or model repeatedly, and with it a cache. Such a cache therefore joins the first cache.
+/// The lock on a directory would also exclude a second cache in the same process. SwiftUI, for example, may create a
+/// view or model, and with it a cache, many times. Such a cache therefore joins the first cache.
 final class SharedCaches: Sendable {
     /// The caches of the process.
     static let process = SharedCaches()
@@ -142,7 +142,7 @@ extension MediaCacheConfiguration {
     }
 }
 
-/// Work that is done for a cache, and ends when the cache is closed, such as downloads.
+/// Work that runs for a cache, such as downloads, and ends when the cache is closed.
 protocol CacheWork: AnyObject, Sendable {
     /// Cancels the work.
     func close()

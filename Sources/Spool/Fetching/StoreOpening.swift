@@ -27,7 +27,7 @@ final class StoreOpening: Sendable {
     }
 
     private struct Retry: Sendable {
-        /// The elapsed time after which the next use opens the directory again.
+        /// The elapsed time after which the directory is opened again the next time it is used.
         var due: Duration
         /// The time from the previous attempt to this one.
         var delay: Duration
@@ -41,7 +41,7 @@ final class StoreOpening: Sendable {
         case opening(Task<Opened, any Error>)
         /// The store is open. → reopening, closed
         case open(Opened)
-        /// The directory is opened again for writing. In the meantime, players use the previous store. → open
+        /// The directory is being opened again for writing. In the meantime, players use the previous store. → open
         case reopening(Opened, Task<Opened, Never>)
         case closed
     }
@@ -109,7 +109,7 @@ final class StoreOpening: Sendable {
     /// Starts to open the store, unless it is open or being opened.
     func begin() { _ = try? started() }  // If the cache is closed, there is nothing to open.
 
-    /// Prevents further openings. Returns the stores to be closed.
+    /// Prevents the directory from being opened again. Returns the stores to close.
     func close() async -> [Store] {
         while true {
             let (phase, stores) = phase.withLock { phase -> (Phase, [Store]) in
@@ -144,7 +144,7 @@ final class StoreOpening: Sendable {
         }
     }
 
-    /// Starts to open the directory if this is due, and returns the resulting phase.
+    /// Starts to open the directory if it is time to do so, and returns the resulting phase.
     private func started() throws -> Phase {
         try phase.withLock { phase in
             switch phase {

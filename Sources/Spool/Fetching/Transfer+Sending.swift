@@ -1,8 +1,8 @@
 import HTTPTypes
 import SpoolScheduling
 
-/// The sending of a transfer's request, which may be repeated once. This extension does not evaluate the bytes of
-/// responses.
+/// The part of a transfer that sends its request, which may be repeated once. This extension does not evaluate the
+/// bytes of responses.
 extension Transfer {
     /// A response, and the form of the request for which it was received.
     struct Sent {

@@ -51,7 +51,7 @@ extension Transfer {
         ///
         /// - Parameter asked: The start of the requested range: the start of a block, or the end of a block's stored
         ///   bytes. Bytes are stored from there or from the start of a block. The value is `nil` if the response starts
-        ///   another version, of which no byte is stored, or contains the whole body.
+        ///   a different version, of which no byte is stored, or contains the whole body.
         static func firstStoredOffset(offset: Int64, end: Int64?, asked: Int64?) -> Int64 {
             guard let asked, offset <= asked, asked < end ?? .max else { return Block.roundUp(offset) }
             return asked

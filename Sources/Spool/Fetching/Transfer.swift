@@ -131,7 +131,7 @@ struct Transfer {
         } else {
             origin.found()
         }
-        // Before the first response, it is only assumed that the origin sends parts.
+        // Before the first response, range support is only an assumption.
         let isFirst = preconditions.isValidation || resource.generation == nil
         switch verdict {
         case .store(let offset, let body):
@@ -165,8 +165,8 @@ struct Transfer {
     /// Reads the start of the body if the headers do not show whether the body is media. The bytes stay in the body.
     private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
         let type = response.head.headerFields[values: .contentType].first
-        // The body of a live response may not start for a long time, but the headers are needed before. An error in XML
-        // is not live.
+        // The body of a live response may not start for a long time, but the headers are needed before then. An error
+        // in XML is not live.
         let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
         let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.storesAnyResponse
         // Bytes from the middle do not identify the type.
@@ -217,7 +217,7 @@ struct Transfer {
         }
     }
 
-    /// Returns the outcome if a preload's transfer must not send its request yet, because the origin has sent
+    /// Returns an outcome if a preload's transfer must not send its request yet, because the origin has sent
     /// `Retry-After`. A player does not wait, unless a request for the bytes at its own position has failed. The bytes
     /// of an imported file are stored immediately.
     private func restBeforePreloading(from origin: OriginState) -> Outcome? {
@@ -298,8 +298,8 @@ struct Transfer {
         switch refusal.kind {
         case .credentials:
             let isFresh = try await start.credentials.refresh(number, status: refusal.status)
-            // Some origins reject ranges that are longer than a limit, or that have an open end. For the pages of a
-            // site, this status has other reasons.
+            // Some origins reject ranges that are longer than a limit, or that are open-ended. For the pages of a site,
+            // this status has different reasons.
             let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh) && !context.storesAnyResponse
             let mayBeShorter = isTooLong && scheduler.requestRejected(start.id)
             return isFresh || mayBeShorter
@@ -362,7 +362,7 @@ struct Transfer {
             if machine.position == claim.end {
                 if let rest = meter.rest() { scheduler.note(origin.note(bytes: rest.bytes, seconds: rest.seconds)) }
                 // Reading the end of the body returns the connection to the transport.
-                let surplus = try? await body.next()  // Even if this call fails, all requested bytes were received.
+                let surplus = try? await body.next()  // All requested bytes have been received, even if this fails.
                 guard isPart, claim.offset > 0, let surplus else { return .ended }
                 return resource.version.discard(afterSurplus: surplus.count, of: start.id) ? .restart : .ended
             }
@@ -446,7 +446,7 @@ struct Transfer {
                 resource.missing(range, of: lease.generation)
                 return false
             }
-            // A reader may have waited for the bytes that were stored.
+            // A reader may have been waiting for the bytes that were stored.
             if position < end { isAwaited = scheduler.piece(start.id).isAwaited }
         }
         return true

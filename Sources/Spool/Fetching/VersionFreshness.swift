@@ -35,9 +35,9 @@ final class VersionFreshness: Sendable {
     /// Creates an object for a resource that has not been opened yet.
     ///
     /// - Parameters:
-    ///   - request: The header fields of the requests, if other users may receive their responses. Otherwise `nil`.
-    ///   - mayBeLive: A function that returns whether the current version may be live, so that a later opening must not
-    ///     use its bytes. The default function returns `false`.
+    ///   - request: The header fields of the requests, or `nil` if their responses are never sent to other users.
+    ///   - mayBeLive: A function that returns whether the current version may be live, so that its bytes must not be
+    ///     used when the resource is opened later. The default function returns `false`.
     init(
         _ policy: FreshnessPolicy, _ clock: CacheClock, sharing request: HTTPFields? = nil,
         mayBeLive: @escaping @Sendable () -> Bool = { false }
@@ -56,9 +56,9 @@ final class VersionFreshness: Sendable {
     /// A later opening may use the response only if the response is fresh (RFC 9111 §4).
     var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
 
-    /// Counts one more opening.
+    /// Records that the resource has been opened.
     ///
-    /// - Returns: The number of the opening.
+    /// - Returns: The number of this opening, starting at 1.
     func recordOpening() -> Int {
         state.withLock { state in
             state.openings += 1
@@ -69,7 +69,7 @@ final class VersionFreshness: Sendable {
     /// Returns how the current version may be used now.
     ///
     /// - Parameters:
-    ///   - opening: The number of the player's opening of the resource; see ``recordOpening()``.
+    ///   - opening: The number that ``recordOpening()`` returned when the player opened the resource.
     ///   - demand: The request directives of the client.
     ///   - start: The first byte to use. A live stream has to be received again only if this is byte 0.
     func use(_ opening: Int, _ demand: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {
@@ -99,7 +99,7 @@ final class VersionFreshness: Sendable {
 
     // MARK: - Changes
 
-    /// Sets the freshness of the stored version, which has been opened.
+    /// Sets the freshness of the stored version after that version has been opened.
     func open(_ stored: StoredFreshness?) { state.withLock { $0.stored = stored } }
 
     /// Records that the origin has sent or confirmed the version.
@@ -116,7 +116,7 @@ final class VersionFreshness: Sendable {
         }
     }
 
-    /// Sets the freshness of the version according to a response that was not received for an opening.
+    /// Sets the freshness of the version, according to a response that does not confirm the version for any opening.
     ///
     /// - Returns: Whether the freshness has changed.
     @discardableResult

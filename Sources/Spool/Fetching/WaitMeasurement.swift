@@ -1,7 +1,7 @@
 import SpoolScheduling
 import SpoolStorage
 
-/// The measurement of one wait of a player's reader. A long wait is recorded in the traffic log, with its cause.
+/// A measurement of one wait by a player's reader. A long wait is recorded in the traffic log, with its cause.
 ///
 /// A measurement starts only when a reader has to wait, so that reads of stored bytes cost nothing.
 struct WaitMeasurement {

@@ -11,9 +11,10 @@ extension MediaCache {
     /// twice, is not changed, and is not needed afterwards. By default, the origin's response headers are requested.
     /// The length and any hash in these headers (`Repr-Digest`, `Digest`, `Content-MD5`) must match the file. The
     /// headers also supply the validator, the type and the freshness, so that later versions from the origin are
-    /// recognized. Equal bytes that are already stored are not written again.
+    /// recognized. Identical bytes that are already stored are not written again.
     ///
-    /// If the task is cancelled, the bytes that were imported remain in the cache, and a later import continues.
+    /// If the task is cancelled, the bytes that were imported remain in the cache, and a later import resumes from
+    /// there.
     ///
     /// - Parameters:
     ///   - file: A regular file.
@@ -21,9 +22,9 @@ extension MediaCache {
     ///   - verify: Whether the file is verified by a request to the origin. If `false`, no request is sent, and the
     ///     type of the file is unknown.
     ///   - replaceExisting: Whether different stored bytes are removed first.
-    /// - Returns: The verification of the file.
+    /// - Returns: How the file was verified.
     /// - Throws: `CacheError`, or `CancellationError`.
-    ///   - `.invalidArgument` if the origin has another file or does not send a length, or if different bytes are
+    ///   - `.invalidArgument` if the origin has a different file or does not send a length, or if different bytes are
     ///     stored and `replaceExisting` is `false`
     ///   - `.capacityExceeded` if there is too little space
     ///   - `.originUnavailable` if the origin can't be reached, and `.originErrorStatus` if it responds with an error
@@ -41,7 +42,7 @@ extension MediaCache {
     }
 }
 
-/// The verification of an imported file.
+/// The way in which an imported file was verified.
 public struct ImportVerification: Sendable, Hashable {
     private enum Name { case nothing, length, hash }
 
@@ -130,7 +131,7 @@ private struct FileImport {
             throw CacheError(
                 .invalidArgument,
                 "“\(path)” can't be compared with \(source.redactedURL), because the origin does not send a length; to "
-                    + "import the file anyway, disable the verification",
+                    + "import the file anyway, disable verification",
                 key: cache.key(for: source))
         }
         guard length == file.length else {
@@ -197,7 +198,7 @@ private struct FileImport {
                     do {
                         return try generation.read(part) == file.read(part)
                     } catch is MissingBytes {
-                        // The bytes were damaged or evicted in the meantime, and are read from the file.
+                        // The bytes have been damaged or evicted in the meantime, so they are read from the file.
                         return true
                     }
                 }
@@ -238,7 +239,7 @@ final class ImportedFile: Sendable {
         modified = Self.modificationDate(of: path)
     }
 
-    /// Whether the file has not changed since it was opened.
+    /// Whether the file is unchanged since it was opened.
     var isUnchanged: Bool { get throws { try file.size() == length && Self.modificationDate(of: path) == modified } }
 
     func hashes() throws -> FileHashes { try FileHashes(of: file) }
@@ -249,7 +250,7 @@ final class ImportedFile: Sendable {
     func read(_ range: Range<Int64>) throws -> Data {
         var data = Data(count: range.count)
         let count = try data.withUnsafeMutableBytes { try file.read(into: $0, at: range.lowerBound) }
-        guard count == range.count else { throw CacheError(.storage, "“\(path)” became shorter during the import") }
+        guard count == range.count else { throw CacheError(.storage, "“\(path)” was truncated during the import") }
         return data
     }
 

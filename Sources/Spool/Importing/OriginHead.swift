@@ -11,8 +11,9 @@ struct OriginHead: Sendable {
     /// The length of the whole resource, in bytes, or `nil` if the origin does not send the length.
     var length: Int64?
 
-    /// Requests the fields with `HEAD`. If the origin does not allow `HEAD`, as for many signed URLs, requests the
-    /// first byte instead. If the origin rejects the credentials, requests the fields once more with new credentials.
+    /// Requests the fields with `HEAD`. If the origin does not allow `HEAD`, as is the case for many signed URLs,
+    /// requests the first byte instead. If the origin rejects the credentials, requests the fields once more with new
+    /// credentials.
     ///
     /// - Throws: `CacheError`: `.originUnavailable`, `.originErrorStatus`.
     init(of source: MediaSource, in cache: MediaCache) async throws {
