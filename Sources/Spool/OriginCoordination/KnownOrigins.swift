@@ -2,8 +2,8 @@ import SpoolStorage
 
 /// The origins of a cache, by name, and the other origins that each origin needs.
 ///
-/// This type is a plain value, which uses neither locks nor a clock. It remembers at most ``limit`` origins, or more
-/// while all of them are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
+/// This value type uses neither locks nor a clock. It remembers at most ``limit`` origins, or more while all of them
+/// are in use. Beyond the limit, the least recently used origin that is not in use is forgotten.
 struct KnownOrigins: Sendable {
     private struct Entry: Sendable {
         var origin: OriginState

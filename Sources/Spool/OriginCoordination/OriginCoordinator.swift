@@ -58,15 +58,15 @@ final class OriginCoordinator: Sendable {
         }
     }
 
-    /// Returns the reasons for failures of the last requests to the origins that the resource at `url` needs.
+    /// Returns the reasons why the last requests failed, for all origins on which the resource at `url` depends.
     ///
-    /// A failure counts for two minutes, or until the time of the origin's `Retry-After` if that is later.
+    /// A failure counts for two minutes, or until the time in the origin's `Retry-After` if that is later.
     func losses(for url: URL) -> Set<OriginFailure> {
         let (name, now) = (Self.name(of: url), clock.elapsed())
         return state.withLock { $0.origins.losses(of: name, at: now) }
     }
 
-    /// Returns whether a player is waiting for bytes from an origin that the resource at `url` needs.
+    /// Returns whether a player is waiting for bytes from an origin on which the resource at `url` depends.
     func isPlayerWaiting(for url: URL) -> Bool {
         state.withLock { state in
             state.yielding.isPlayerWaiting
@@ -134,7 +134,7 @@ final class OriginCoordinator: Sendable {
         }
         if let timer = state.timer, timer.deadline <= deadline { return nil }
         let task = Task(executorPreference: executor) { [weak self, clock] in
-            guard (try? await clock.sleep(deadline - now)) != nil else { return }  // Cancelled for an earlier deadline.
+            guard (try? await clock.sleep(deadline - now)) != nil else { return }  // An earlier deadline cancels it.
             self?.timerEnded(deadline)
         }
         state.timer = (deadline, task)

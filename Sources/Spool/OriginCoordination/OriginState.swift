@@ -43,8 +43,7 @@ final class OriginState: Sendable {
         /// The elapsed time before which preloads must not send requests.
         var retryAfterDeadline = Duration.zero
         var loss: (kind: OriginFailure, at: Duration)?
-        /// The failures that the origin has also sent for requests without a range, with the elapsed time of the last
-        /// one.
+        /// The failures that also occurred for requests without a range, with the elapsed time of the last occurrence.
         var failuresWithoutRange: [SimplerRequest.Failure: Duration] = [:]
     }
 
@@ -72,26 +71,26 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Records that a request failed, because of the network or because the origin could not serve it. `time` is an
-    /// elapsed time.
+    /// Records that a request failed, because of the network or because the origin could not serve it. `time` is the
+    /// elapsed time of the failure.
     func lost(_ kind: OriginFailure, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
 
     /// Records that the origin has responded.
     func found() { state.withLock { $0.loss = nil } }
 
     /// Returns the reason why the last request failed. Returns `nil` two minutes after that request, or after the time
-    /// of ``rest(until:)`` if that is later.
+    /// set by ``rest(until:)`` if that is later.
     func loss(at now: Duration) -> OriginFailure? {
         state.withLock { state in
             state.loss.flatMap { max($0.at + .seconds(120), state.retryAfterDeadline) > now ? $0.kind : nil }
         }
     }
 
-    /// The time after which an origin that has failed without a range may again reject ranges by that failure. Many
+    /// The time after which a failure that also occurred without a range may again count as a rejection of ranges. Many
     /// failures are temporary.
     private static let rangeTime = Duration.seconds(120)
 
-    /// Returns whether the origin may have sent a failure only because of a range. See ``SimplerRequest``.
+    /// Returns whether a request may have failed in this way only because it contained a range. See ``SimplerRequest``.
     func mayRejectRanges(by failure: SimplerRequest.Failure, at now: Duration) -> Bool {
         state.withLock { $0.failuresWithoutRange[failure].map { $0 + Self.rangeTime <= now } ?? true }
     }
@@ -109,7 +108,7 @@ final class OriginState: Sendable {
     /// The elapsed time before which preloads must not send requests.
     var retryAfterDeadline: Duration { state.withLock { $0.retryAfterDeadline } }
 
-    /// The time limit of a wait for a connection.
+    /// The time limit for waiting for a connection.
     struct WaitLimit {
         /// The maximum time without a returned connection.
         var limit: Duration
@@ -145,8 +144,8 @@ final class OriginState: Sendable {
         }
     }
 
-    /// Waits until no connection has been returned for the time of `waitLimit`, and returns the error to throw. While a
-    /// player waits, slow responses stop counting toward the connection limit, one after another.
+    /// Waits until no connection has been returned for as long as `waitLimit` allows, and returns the error to throw.
+    /// While a player waits, slow responses stop counting toward the connection limit, one after another.
     private func waitUntilTimeout(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> AllConnectionsBusy {
         let step = priority == .playback ? min(Self.slowTime, waitLimit.limit / 2) : waitLimit.limit
         var returned = state.withLock { $0.returned }
@@ -181,7 +180,7 @@ final class OriginState: Sendable {
         return isFree ? makeConnection() : nil
     }
 
-    /// Takes one of the origin's connections, and waits without a limit.
+    /// Takes one of the origin's connections. Waits without a time limit until a connection is free.
     ///
     /// - Throws: `CancellationError` if the task is cancelled while it waits.
     func connect(_ priority: Priority) async throws -> OriginConnection {
@@ -223,7 +222,7 @@ final class OriginState: Sendable {
         return makeConnection()
     }
 
-    /// Creates the object for a connection that has been counted.
+    /// Creates the object for a connection that `active` already includes.
     private func makeConnection() -> OriginConnection {
         let connection = OriginConnection(self)
         state.withLock { state in
@@ -242,7 +241,7 @@ final class OriginState: Sendable {
 
     /// The number of connections in use.
     var activeCount: Int { state.withLock { $0.active } }
-    /// Returns whether a connection other than `connection` has not ended, even if it is paused.
+    /// Returns whether any connection other than `connection` is still open, even if it is paused.
     func hasConnection(except connection: OriginConnection) -> Bool {
         let open = state.withLock { $0.open.compactMap(\.connection) }
         return open.contains { $0 !== connection && !$0.hasEnded }

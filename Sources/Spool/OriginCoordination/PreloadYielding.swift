@@ -2,15 +2,15 @@ import SpoolScheduling
 
 /// The decisions about which preloads are held for players, and for how long.
 ///
-/// A preload is held while a player waits for bytes, even of another resource, and until no player has waited for a
+/// A preload is held while a player waits for bytes, even of a different resource, and until no player has waited for a
 /// second. Otherwise, a player that reads each byte as it is received would have to share its link between its waits.
 ///
-/// A preload is not held forever. A player that still waits after ``waitLimit`` is limited by something else. If that
-/// player does not share a bottleneck with the preload, the preload then ignores the player until the wait ends.
-/// Otherwise, the preload continues for ``share``, and is held again. A slow player therefore never stops a preload
-/// permanently.
+/// A preload is not held forever. If a player is still waiting after ``waitLimit``, something other than the preload
+/// limits it. If that player does not share a bottleneck with the preload, the preload ignores the player until the
+/// wait ends. Otherwise, the preload continues for ``share``, and is then held again. A slow player therefore never
+/// stops a preload permanently.
 ///
-/// This type is a plain value, which uses neither locks nor a clock.
+/// This value type uses neither locks nor a clock.
 struct PreloadYielding: Sendable {
     /// The time without waiting players after which preloads continue.
     static let quietTime = Duration.seconds(1)
@@ -30,11 +30,11 @@ struct PreloadYielding: Sendable {
 
     private struct PausedPreload: Sendable {
         enum Phase: Sendable {
-            /// No relevant player waits. → held
+            /// No relevant player is waiting. → held
             case free
-            /// The preload is held. → free, if no relevant player waits; allowed, at that time
+            /// The preload is held. → free, if no relevant player is waiting; allowed, at that time
             case held(until: Duration)
-            /// A player waits, but the preload continues. → free; held, at that time
+            /// A player is waiting, but the preload continues. → free; held, at that time
             case allowed(until: Duration)
 
             var permission: PreloadPermission {
@@ -57,7 +57,7 @@ struct PreloadYielding: Sendable {
         let origin: String
         let changed: @Sendable () -> Void
         var phase = Phase.free
-        /// The origins whose players wait, but do not share a bottleneck with this preload.
+        /// The origins whose players are waiting, but do not share a bottleneck with this preload.
         var unrelated: Set<String> = []
 
         mutating func review(_ waiting: Set<String>, at now: Duration, among origins: KnownOrigins) {
@@ -80,7 +80,7 @@ struct PreloadYielding: Sendable {
     }
 
     private var playbacks: [String: Playback] = [:]
-    /// The origins for whose players preloads are held.
+    /// The origins whose players cause preloads to be held.
     private var waiting: Set<String> = []
     /// The preloads, in the order in which they started.
     private var preloads: [PausedPreload] = []
@@ -104,7 +104,7 @@ struct PreloadYielding: Sendable {
     /// - Returns: Whether a ``review(at:among:)`` is needed now.
     mutating func note(isWaiting: Bool, at origin: String, now: Duration) -> Bool {
         var playback = playbacks[origin] ?? Playback()
-        // Two calls may be received in reverse order, so the count may be below 0.
+        // Two calls may be made in reverse order, so the count may be below 0.
         playback.count += isWaiting ? 1 : -1
         // Without preloads, there is nothing to hold, and the next preload starts immediately.
         if !isWaiting, playback.count <= 0 { playback.quietAt = preloads.isEmpty ? nil : now + Self.quietTime }

@@ -31,14 +31,14 @@ struct SimplerRequest {
     /// The elapsed time of the request.
     let time: Duration
 
-    /// The statuses with which origins reject ranges. 416 is evaluated with the stored bytes, and other statuses are
-    /// handled elsewhere.
+    /// The statuses with which origins reject ranges. 416 is evaluated together with the stored bytes, and all other
+    /// statuses are handled elsewhere.
     private static let statuses: Set<Int> = [400, 404, 405, 500, 501]
 
     /// Returns the header fields of the simpler request. Returns `nil` if there is none.
     ///
-    /// The result is also `nil` if the origin has recently failed in the same way without a range. The range was then
-    /// not the reason.
+    /// The result is also `nil` if the origin has recently failed in the same way without a range. In that case, the
+    /// range was not the reason.
     func fields(after failure: Failure) -> HTTPFields? {
         if failure == .status(412) { return withoutConditions }
         if case .status(let status) = failure {

@@ -36,7 +36,7 @@ public final class Preload: Sendable {
     /// A stream of the progress: the current state first, then the newest state after each change, and the final state
     /// last.
     ///
-    /// A slow listener misses states in between. Each call returns a new stream. Iterate over it from one task.
+    /// A slow listener misses intermediate states. Each call returns a new stream. Iterate over it from one task.
     public var states: AsyncStream<PreloadState> {
         let seen = Mutex<UInt64?>(nil)
         return AsyncStream { [changes, self] in
@@ -47,7 +47,8 @@ public final class Preload: Sendable {
         }
     }
 
-    /// Waits for the end and returns the final state. Cancelling the waiting task does not cancel the preload.
+    /// Waits until the preload has ended, and returns its final state. Cancelling the waiting task does not cancel the
+    /// preload.
     @discardableResult
     public func finished() async -> PreloadState {
         for await state in states where state.phase.isFinal { return state }
@@ -91,7 +92,7 @@ public final class Preload: Sendable {
         changes.change()
     }
 
-    /// Records that the preload waits in the queue again, to be started later.
+    /// Records that the preload is waiting in the queue again, to be started later.
     func requeue() {
         progress.withLock { progress in
             progress.task = nil
@@ -114,7 +115,7 @@ public final class Preload: Sendable {
         changes.finish()
     }
 
-    /// Cancels the task of the preload, which is then queued again.
+    /// Cancels the preload's task. The preload is then queued again.
     func interrupt() { progress.withLock { $0.task }?.cancel() }
 }
 
@@ -144,7 +145,7 @@ public struct PreloadAmount: Sendable, Hashable {
     /// bit rate, this is the same as ``startup``. The maximum is 64 MiB.
     public static func seconds(_ seconds: Double) -> PreloadAmount { PreloadAmount(kind: .seconds(seconds)) }
 
-    /// The number of seconds; 0 for amounts that are not in seconds, and `nil` for the entire resource.
+    /// The number of seconds; 0 for amounts that are not specified in seconds, and `nil` for the entire resource.
     package var firstSeconds: Double? {
         switch kind {
         case .startup, .bytes: 0
@@ -157,7 +158,7 @@ public struct PreloadAmount: Sendable, Hashable {
     public static func bytes(_ count: Int64) -> PreloadAmount { PreloadAmount(kind: .bytes(max(count, 0))) }
 }
 
-/// The order in which preloads start. Playback precedes all of them.
+/// The order in which preloads start. Playback takes precedence over all of them.
 public struct PreloadPriority: Sendable, Hashable, Comparable {
     /// The order, with 0 last.
     let line: Int
@@ -200,7 +201,7 @@ public struct PreloadState: Sendable {
 
     /// The current phase.
     public internal(set) var phase = Phase.waiting
-    /// The number of stored bytes of the part to preload.
+    /// The number of bytes to preload that are already stored.
     public internal(set) var storedByteCount: Int64 = 0
     /// The number of bytes to preload; `nil` while it is unknown, for example because the container has to be examined
     /// first.
@@ -222,6 +223,6 @@ struct PreloadKeeping: Sendable {
     /// A function that throws an error if this number of bytes does not fit. It is called with the length when that
     /// becomes known. Until then, it is called with the number of bytes received so far.
     let checkFits: @Sendable (_ byteCount: Int64, _ isLengthKnown: Bool) async throws -> Void
-    /// A function that throws an error if bytes were not stored. It is called at the end.
+    /// A function that throws an error if bytes were not stored. It is called when the preload ends.
     let check: @Sendable (MediaResource) async throws -> Void
 }

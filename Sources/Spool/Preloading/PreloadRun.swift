@@ -158,8 +158,8 @@ final class PreloadRun {
             key: media.key)
     }
 
-    /// Reads a range. If the range starts at or past the end, reads nothing. In this case, an error is thrown if no
-    /// bytes have been read before, unless the resource is empty.
+    /// Reads a range. If the range starts at or past the end, reads nothing. In this case, throws an error if no bytes
+    /// have been read before, unless the resource is empty.
     private func read(_ range: MediaRange, _ take: (MediaChunk) async throws -> Void) async throws {
         let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
         do {

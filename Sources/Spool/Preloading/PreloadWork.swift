@@ -18,8 +18,8 @@ final class PreloadWork: Sendable {
         var running: [ObjectIdentifier: Preload] = [:]
         var reasons: Set<Reason> = []
         var conditions: PreloadConditions? = .standard
-        /// A reference to this object while the state of the system pauses preloads. They start later, even if their
-        /// preloader was released.
+        /// A reference to this object while preloads are paused because of the system's state. They start later, even
+        /// if their preloader was released.
         var itself: PreloadWork?
     }
 

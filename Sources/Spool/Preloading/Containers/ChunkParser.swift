@@ -13,7 +13,7 @@ struct ChunkParser {
         var end: Int64 { body.adding(size) }
     }
 
-    /// A limit above the number of chunks in real files.
+    /// A limit that is higher than the number of chunks in real files.
     private static let mostChunks = 256
     /// The maximum size of a chunk that a player waits for.
     private static let maximumChunkSize: Int64 = 4 << 20
@@ -118,7 +118,7 @@ struct ChunkParser {
 /// These bytes are the packets of the first seconds, and all other chunks up to a maximum size, including a packet
 /// table after the packets.
 struct CAFParser {
-    /// A limit above the number of chunks in real files.
+    /// A limit that is higher than the number of chunks in real files.
     private static let mostChunks = 128
     /// The maximum size of a chunk that a player waits for.
     private static let maximumChunkSize: Int64 = 16 << 20

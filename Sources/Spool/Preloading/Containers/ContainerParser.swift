@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// The choice of a parser, based on the first bytes of a container, to find the bytes that a player needs.
+/// The selection of the parser that finds the bytes a player needs, based on the first bytes of a container.
 enum ContainerParser {
     /// Adds the needed bytes to `plan`.
     ///
@@ -68,7 +68,7 @@ struct ContainerBytes: Sendable {
 
     /// The minimum number of bytes to fetch at once, because adjacent bytes are often needed next.
     private static let window: Int64 = 4096
-    /// A limit for the length of a file, so that no window beyond its end overflows.
+    /// A limit on the length of a file, so that no window beyond its end overflows.
     private static let mostLength = Int64.max - (1 << 20)
     /// The maximum number of bytes in one request.
     private static let mostAtOnce: Int64 = 64 << 10

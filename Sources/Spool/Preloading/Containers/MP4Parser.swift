@@ -26,7 +26,7 @@ struct MP4Parser {
         var isComplete = true
     }
 
-    /// A limit above the number of adjacent boxes in real files.
+    /// A limit that is higher than the number of adjacent boxes in real files.
     static let maximumBoxCount = 256
     /// The maximum size of a box other than `moov` that a player waits for.
     private static let maximumBoxSize: Int64 = 4 << 20

@@ -75,7 +75,7 @@ struct MP4SampleTables {
             try bytes.size(at: table.adding(8 + entry * entrySize + number * 4), bytes: 4)
         }
 
-        /// Returns the next samples with equal durations: their number, at least one, and the duration of each.
+        /// Returns the next samples with the same duration: their number, at least one, and the duration of each.
         mutating func next(
             upTo most: Int64, until time: Double
         ) throws(ContainerBytes.Stop) -> (count: Int64, delta: Double) {

@@ -1,8 +1,9 @@
 import ByteRanges
 
-/// A tag before audio, with the title and often an image: ID3v2 (id3.org, “ID3 tag version 2.4.0”, §3.1).
+/// A tag that precedes the audio and contains the title and often an image: ID3v2 (id3.org, “ID3 tag version 2.4.0”,
+/// §3.1).
 enum ID3Tag {
-    /// The number of audio bytes from which players recognize the format.
+    /// The number of audio bytes that players need to recognize the format.
     private static let recognized: Int64 = 32 << 10
     /// The maximum number of bytes in which players look for a second tag.
     private static let mostRecognized: Int64 = 8 << 20
@@ -10,7 +11,7 @@ enum ID3Tag {
     /// Returns the offset of the audio after all ID3v2 tags, or 0 if there are none. A player reads the tags first.
     ///
     /// To recognize the format, mpv reads the start of the file into a buffer whose size doubles. Only the first tag is
-    /// skipped, so the buffer has to contain further tags and some audio.
+    /// skipped, so the buffer has to contain any further tags and some audio.
     static func end(in bytes: ContainerBytes, _ plan: inout StartPlan) throws(ContainerBytes.Stop) -> Int64 {
         var offset: Int64 = 0
         var count = 0
@@ -36,7 +37,7 @@ enum ID3Tag {
 /// A parser that finds the bytes a player needs in MPEG audio (ISO/IEC 11172-3).
 ///
 /// These bytes are the tags, the first frame, and the first seconds. The first frame may be the Xing or VBRI header,
-/// which states duration and size.
+/// which states the duration and the size.
 struct MPEGAudioParser {
     /// The header of a frame.
     struct Frame: Equatable {
@@ -77,7 +78,7 @@ struct MPEGAudioParser {
         ]
     }
 
-    /// The maximum distance between a tag and the first frame.
+    /// The maximum distance between the tags and the first frame.
     private static let searched: Int64 = 8 << 10
 
     let bytes: ContainerBytes

@@ -2,8 +2,8 @@ import ByteRanges
 
 /// A parser that finds the bytes a player needs in Matroska and WebM files (RFC 9559).
 ///
-/// These are the bytes before the first cluster, the first seconds, and elements that the seek head lists, such as
-/// cues, tags and attachments.
+/// These bytes are everything before the first cluster, the first seconds, and elements that the seek head lists, such
+/// as cues, tags and attachments.
 struct MatroskaParser {
     /// An element (RFC 8794): its identifier, and the position of its body.
     private struct Element {
@@ -23,7 +23,7 @@ struct MatroskaParser {
 
     let bytes: ContainerBytes
 
-    /// The elements that were found so far.
+    /// The elements that have been found so far.
     private struct Found {
         /// The offsets of elements that a seek head lists, relative to the segment's body.
         var named: [Int64] = []

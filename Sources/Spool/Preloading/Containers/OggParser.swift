@@ -14,7 +14,7 @@ struct OggParser {
         var stream: UInt64
     }
 
-    /// A limit above the number of header pages in real files.
+    /// A limit that is higher than the number of header pages in real files.
     private static let mostPages = 256
     /// The maximum size of a page (RFC 3533 §6).
     private static let largestPage: Int64 = 65_307
@@ -96,7 +96,7 @@ struct OggParser {
 ///
 /// These bytes are the metadata blocks, with the seek table and images, and the first seconds.
 struct FLACParser {
-    /// A limit above the number of blocks in real files.
+    /// A limit that is higher than the number of blocks in real files.
     private static let mostBlocks = 128
 
     let bytes: ContainerBytes

@@ -8,7 +8,7 @@ import ByteRanges
 struct StartRanges: Sendable {
     /// The next step.
     enum Step: Sendable, Equatable {
-        /// Fetch `part` and pass it to ``take(_:)``. A player needs all of `within` in any case, so this range may be
+        /// Fetch `part` and pass it to ``take(_:)``. A player needs all of `within` anyway, so this range may be
         /// fetched at the same time.
         case read(part: Range<Int64>, within: Range<Int64>)
         /// The search has ended. The plan contains the needed bytes.
@@ -18,11 +18,11 @@ struct StartRanges: Sendable {
     /// The maximum number of requests for a container, and the maximum number of bytes to examine.
     private static let maximumRequestCount = 160
     private static let maximumExaminedBytes: Int64 = 2 << 20
-    /// The maximum offset to read from an origin that sends everything from the start.
+    /// The maximum offset to read from an origin that sends only whole resources, from their start.
     private static let mostInSequence: Int64 = 1 << 20
     /// The default number of seconds that a player needs to start.
     private static let startTime = 1.0
-    /// A safety factor, because media starts with a complete image, which is larger than average.
+    /// A safety factor, because media starts with a keyframe, which is larger than the average frame.
     private static let margin = 1.5
 
     private let seconds: Double?
@@ -32,7 +32,7 @@ struct StartRanges: Sendable {
     private var lookedAt: Int64 = 0
     private var looking: Range<Int64>?
 
-    /// Creates a search in a file.
+    /// Creates a search of a file.
     ///
     /// - Parameters:
     ///   - length: The length of the file, in bytes; `nil` if unknown.
@@ -78,7 +78,7 @@ struct StartRanges: Sendable {
 
 /// The bytes that a player needs to start, as far as the container specifies them.
 struct StartPlan: Sendable, Equatable {
-    /// A container, detected by the start of the file.
+    /// A container format, detected from the start of the file.
     enum Format: Sendable, Hashable {
         case mp4, fragmentedMP4, mp3, flac, wave, aiff, caf, ogg, matroska, unknown
     }
@@ -96,7 +96,7 @@ struct StartPlan: Sendable, Equatable {
     /// The duration in the container's headers, in seconds; `nil` while unknown.
     private var statedDuration: Double?
 
-    /// The maximum number of needed bytes for any file. Needed bytes beyond this number are ignored.
+    /// The maximum number of needed bytes for any file. Any bytes above this limit are ignored.
     static let mostBytes: Int64 = 64 << 20
     /// The number of bytes to use from the start of an unknown file. A quarter of that number is used from its end.
     static let headCount: Int64 = 256 << 10
@@ -111,7 +111,7 @@ struct StartPlan: Sendable, Equatable {
         self.length = length
     }
 
-    /// Adds needed bytes, except those past the end or above the maximum.
+    /// Adds needed bytes, except those past the end of the file or above the maximum.
     mutating func need(_ range: Range<Int64>) {
         let room = Self.mostBytes - ranges.byteCount
         let lower = max(range.lowerBound, 0)
@@ -157,7 +157,8 @@ struct StartPlan: Sendable, Equatable {
         if let length { need(max(0, length - Self.tailCount)..<length) }
     }
 
-    /// Removes all ranges except the one at the start, because a body without range requests does not reach them soon.
+    /// Removes all ranges except the one at the start, because without range requests, the body reaches the other
+    /// ranges too late.
     mutating func keepBeginning() {
         let first = ranges.prefix(at: 0) ?? 0..<0
         ranges = ByteRangeSet(first)
