@@ -1,7 +1,7 @@
 import Dispatch
 import Synchronization
 
-/// A thread that is blocked until a task has read a chunk.
+/// A wait that blocks a thread until a task has read a chunk.
 ///
 /// The task runs on the cache's threads, and never needs a thread that may be blocked.
 final class BlockedRead: Sendable {

@@ -30,7 +30,7 @@ final class FirstByteTimer: Sendable {
 
     /// Records that the first bytes were returned.
     ///
-    /// - Parameter isStored: Whether all of these bytes were stored before.
+    /// - Parameter isStored: Whether all of these bytes had been stored before they were requested.
     func end(isStored: Bool) {
         let start = phase.withLock { phase -> Duration? in
             guard case .waiting(let start) = phase else { return nil }

@@ -224,11 +224,11 @@ public final class MediaReader: AsyncSequence, Sendable {
                     phase.setFree(reader, until: freeUntil, in: lease)
                     if take(chunk, as: reader) { return chunk }
                 } catch is MissingBytes {
-                    // The bytes were evicted or found damaged in the meantime. The scheduler is notified, and requests
-                    // them again.
+                    // The bytes were evicted or found to be damaged in the meantime. The scheduler is notified, and
+                    // requests them again.
                     reader.resource.missing(range, of: lease.generation)
                 } catch let error as CacheError where error.isStorageError {
-                    // The file or its checksums can't be read now. The stored bytes are not discarded.
+                    // The file or its checksums can't be read at the moment. The stored bytes are not discarded.
                     if attempts.recordDiskFailure() { lease.generation.skipDisk(error) }
                 }
             }
@@ -255,7 +255,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// Leaves the reader's position if it was computed from the length of another version. Returns `false` if the
+    /// Leaves the reader's position if it was computed from the length of a different version. Returns `false` if the
     /// position is correct in this version.
     ///
     /// - Throws: `CacheError` with code `.resourceChanged` if each response has a different length.
@@ -278,7 +278,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///
     /// The reader keeps using that version. If the version changes, the reader ends with `.resourceChanged` at the end
     /// of its stored bytes. The headers are available even if the range starts past the end. After ``seek(to:)``, they
-    /// may belong to another version.
+    /// may belong to a different version.
     ///
     /// - Throws: The errors from ``next()``; `CancellationError` if the reader is cancelled or has ended.
     package func response() async throws -> OpenedResponse {
@@ -339,9 +339,9 @@ public final class MediaReader: AsyncSequence, Sendable {
     /// Reads bytes into a buffer, and blocks the calling thread until bytes are available.
     ///
     /// This method is for the read callback of a decoder or demuxer (libavformat's `read_packet`, libmpv's `read_fn`).
-    /// An offset other than the end of the last read is a ``seek(to:)``. Call it from one thread at a time: a thread of
-    /// the decoder or your own. Never call it in a Swift task, in an actor or on the main thread, because it would
-    /// block them. ``cancel()`` from another thread and closing the cache end the wait immediately.
+    /// An offset other than the end of the last read acts as a ``seek(to:)``. Call it from one thread at a time: a
+    /// thread of the decoder or your own. Never call it in a Swift task, in an actor or on the main thread, because it
+    /// would block them. ``cancel()`` from another thread and closing the cache end the wait immediately.
     ///
     /// ```swift
     /// let count = try reader.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: size), at: position)
@@ -384,7 +384,7 @@ private struct ReadAttempts {
     private var diskFailures = 0
     private var moves = 0
 
-    /// Counts a failure of the disk. Returns whether the disk must no longer be used.
+    /// Counts a disk failure. Returns whether the disk must no longer be used.
     mutating func recordDiskFailure() -> Bool {
         diskFailures += 1
         return diskFailures > Self.limit

@@ -14,9 +14,9 @@ extension MediaResource {
 
     private func next(of queue: EventQueue) async -> CacheEvent? { await queue.next() }
 
-    /// Returns the header fields of the stored response, as later responses have updated them. They do not include
-    /// cookies, credentials or fields that describe the transport. Returns `nil` if nothing is stored. No request is
-    /// sent to the origin.
+    /// Returns the header fields of the stored response, as updated by later responses. They do not include cookies,
+    /// credentials or fields that describe the transport. Returns `nil` if nothing is stored. No request is sent to the
+    /// origin.
     ///
     /// - Throws: `CacheError` with code `.closed`; `CancellationError`. Under ``FreshnessPolicy/http``, also the errors
     ///   from the source's resolver.

@@ -5,7 +5,7 @@ package import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// The client's requirements for the freshness of a response.
+/// The request directives of a client, which determine how fresh a response has to be.
 package typealias FreshnessDemand = RequestDirectives
 
 extension MediaResource {
@@ -39,7 +39,7 @@ extension MediaResource {
     /// Asks the origin to confirm the version that other requests are reading, without requesting its bytes.
     ///
     /// - Returns: The response that confirms the version, and the resource that receives its bytes. The result is `nil`
-    ///   if there is no such version, or if the origin sends another version.
+    ///   if there is no such version, or if the origin sends a different version.
     /// - Throws: The errors from ``MediaReader/response()``.
     package func confirmed(
         _ demand: FreshnessDemand, priority: Priority
@@ -95,7 +95,7 @@ extension MediaResource {
     /// Returns a reader that uses the open version without revalidating it. Missing bytes are still requested.
     ///
     /// Use this reader to read again from a response that was opened for a client. The client's directives have already
-    /// decided whether that response may be used, and the decision must not be repeated without them.
+    /// determined whether that response may be used, and the decision must not be repeated without them.
     package func readerOfOpenVersion(_ range: MediaRange = .all) -> MediaReader {
         MediaReader(media: self, range: range, priority: .playback, chunkSize: 256 << 10, use: .stale)
     }

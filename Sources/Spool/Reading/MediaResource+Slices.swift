@@ -1,7 +1,7 @@
 package import SpoolStorage
 
-/// The identity and the description of the version to which some bytes belong. A mark shows whether existing response
-/// headers belong to these bytes.
+/// The identity and the description of the version to which some bytes belong. A mark indicates whether existing
+/// response headers belong to these bytes.
 package struct VersionMark: Sendable, Equatable {
     fileprivate var generation: GenerationIdentifier
     fileprivate var description: GenerationDescription

@@ -26,7 +26,7 @@ public final class MediaResource: Sendable {
     private let requestTurn: RequestTurns.Turn?
     /// Whether the resource was opened for a source that sends different header fields.
     package let isShared: Bool
-    /// The use of the current version by readers, as decided for the request for which the resource is opened. If it is
+    /// How readers may use the current version, as decided for the request for which the resource is opened. If it is
     /// `nil`, the use is decided when a reader opens.
     let decidedUse: StoredFreshness.Use?
     /// Whether the resource is opened for a request that may use another request's response.
@@ -46,7 +46,7 @@ public final class MediaResource: Sendable {
         self.credentials = credentials
         self.resource = resource
         let opening = resource?.freshness.recordOpening() ?? 0
-        // The response to the request that was cancelled counts for this opening.
+        // The response to the request that was cancelled also counts for this opening.
         self.opening = requestTurn?.joinsTransfer == true ? 0 : opening
         self.identity = identity
         self.registry = registry
@@ -106,7 +106,7 @@ public final class MediaResource: Sendable {
         var use = use ?? decidedUse
         // The order matters: a version is confirmed before it is visible here, and must not be requested again.
         if resource.version.isUnprovable, (use ?? resource.freshness.use(opening, demand, from: start)) == .ask {
-            // A preload is for the cache, and a reader's own response is not cached.
+            // The purpose of a preload is to fill the cache, and a reader's own response is not cached.
             if priority == .preload {
                 use = .stale
             } else if let reader = openOwnReader(at: start, end: end, priority: priority, ahead: ahead) {
@@ -279,7 +279,7 @@ public final class MediaResource: Sendable {
     /// The counts of received and delivered bytes since the resource was opened.
     public var statistics: TransferStatistics { resource?.serving.statistics ?? TransferStatistics() }
 
-    /// The URL that the source last resolved to; the source's own URL before it was resolved.
+    /// The URL that the source last resolved to, or the source's own URL if it has not been resolved.
     package var resolvedURL: URL { credentials.known?.url ?? source.url }
 
     /// Opens the stored part of the resource, if there is one, without a request to the origin.

@@ -24,7 +24,7 @@ struct ReaderOpening: Sendable {
     /// - Parameters:
     ///   - asked: The offset of the last seek, or `nil` before the first seek.
     ///   - waits: The waits for the source's resolver and for the length, which can be ended.
-    ///   - turn: The turn of `waits`.
+    ///   - turn: The turn of `waits` in which the caller decided to open the reader.
     func open(at asked: Int64?, _ waits: CancellableWaits, _ turn: UInt64) async throws -> OpenReader {
         let resource = try await resource(waits, turn)
         if let bounds = range.bounds(from: asked) { return try open(bounds, asked: asked, in: resource) }

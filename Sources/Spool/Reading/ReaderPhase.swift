@@ -24,8 +24,8 @@ struct OpenReader {
         self.isCountedFromEnd = isCountedFromEnd
     }
 
-    /// Returns whether the position is correct in a version with this length. In another version, the last bytes may
-    /// start elsewhere.
+    /// Returns whether the position is correct in a version with this length. In a different version, the last bytes
+    /// may start at a different offset.
     func stands(in length: Int64?, for range: MediaRange) -> Bool {
         guard isCountedFromEnd, let length, case .suffix(let count) = range else { return true }
         return position == MediaRange.start(ofLast: count, of: length)

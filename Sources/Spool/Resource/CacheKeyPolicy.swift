@@ -2,7 +2,7 @@ public import Foundation
 package import HTTPTypes
 public import SpoolStorage
 
-/// The rule for which URLs refer to the same resource: the parts of a URL that its cache key includes.
+/// The rule that determines which URLs refer to the same resource: the parts of a URL that its cache key includes.
 ///
 /// The default includes everything except the user, the password and the fragment. Exclude parts that vary between
 /// playbacks, such as signatures, expiry times, session tokens, and the host of a content delivery network. Do not
@@ -18,7 +18,7 @@ public struct CacheKeyPolicy: Sendable {
 
     private init(_ rule: Rule) { self.rule = rule }
 
-    /// Creates a policy with a function that names each resource. Resources with equal names share bytes.
+    /// Creates a policy with a function that names each resource. Resources with the same name share bytes.
     public init(name: @escaping @Sendable (URL) -> String) { self.init(.custom(name)) }
 
     /// The whole URL without its user, password and fragment, with scheme and host in lower case (RFC 3986 §6.2.2.1).

@@ -5,8 +5,8 @@ public import SpoolStorage
 
 /// The source of a resource: a fixed URL, or a URL and credentials that are resolved when needed.
 ///
-/// ``url`` is the player's URL. Requests to the origin may have another URL and other header fields, which `resolve`
-/// returns. Examples are a signed link to a cloud drive, a bearer token, and the file behind an app's scheme
+/// ``url`` is the player's URL. Requests to the origin may have a different URL and different header fields, which
+/// `resolve` returns. Examples are a signed link to a cloud drive, a bearer token, and the file behind an app's scheme
 /// (`myapp://42`). If the origin rejects the request (401, 403, 407, 410), or the request has expired, `resolve` is
 /// called again and playback continues.
 ///
@@ -23,7 +23,7 @@ public struct MediaSource: Sendable {
     @nonexhaustive
     #endif
     public enum ResolutionReason: Sendable, Hashable {
-        /// No request was sent yet.
+        /// No request has been sent yet.
         case initial
         /// The origin rejected the previous URL or credentials with this HTTP status.
         case refused(status: Int)
@@ -33,14 +33,16 @@ public struct MediaSource: Sendable {
 
     /// The URL of the resource for the player.
     public let url: URL
-    /// The app's cache key. If it is `nil`, the cache's key policy derives the key from ``url``.
+    /// The cache key that the app assigns to the media. If it is `nil`, the cache's key policy derives the key from
+    /// ``url``.
     public package(set) var key: CacheKey?
-    /// Whether the media is not expected to be played again after its end, like most podcast episodes.
+    /// Whether the media is unlikely to be played again after it has finished, like most podcast episodes.
     ///
     /// Such media is evicted first under ``/SpoolStorage/EvictionPolicy/standard``. Use this property for a cache with
     /// a single user.
     public var evictsAfterPlayback = false
-    /// The app's category, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``; `nil` keeps the previous tag.
+    /// The category that the app assigns to the media, such as `podcasts`, for an ``/SpoolStorage/EvictionQuota``. If
+    /// it is `nil`, the previous tag stays in effect.
     public var tag: String?
     /// The header fields that are known before the first request.
     let headerFields: HTTPFields
@@ -48,8 +50,8 @@ public struct MediaSource: Sendable {
     /// The time for which the source's origin may delay a response until the resource exists, as for a blocking HLS
     /// reload (RFC 8216bis §6.2.5.2).
     ///
-    /// The value is `nil` if the origin never delays responses. A delayed response is not used to estimate the
-    /// connection, and does not count as a connection while it is delayed.
+    /// The value is `nil` if the origin never delays responses. A delayed response is not used to estimate the speed of
+    /// the connection, and does not count as a connection while it is delayed.
     package var responseHold: Duration?
     /// The key of the playlist or manifest that contains the media. The media and the playlist are used, pinned and
     /// removed together, if both are stored.
@@ -63,11 +65,11 @@ public struct MediaSource: Sendable {
     /// An identifier that distinguishes sources with different resolvers, whose results are not known in advance.
     let resolver: UUID?
 
-    /// Whether a resolver supplies the source's requests, and may supply another request after a rejection.
+    /// Whether a resolver supplies the source's requests, and may supply a new request after a rejection.
     package var isResolved: Bool { resolver != nil }
 
-    /// Returns whether the requests of another source have the same header fields, so that both sources may receive the
-    /// same personal response.
+    /// Returns whether the requests of a different source have the same header fields, so that both sources may receive
+    /// the same personal response.
     func requestsAlike(_ other: MediaSource) -> Bool {
         headerFields == other.headerFields && resolver == other.resolver
             && (cookies === other.cookies || cookies.isEmpty && other.cookies.isEmpty)
@@ -161,7 +163,7 @@ public struct ResolvedRequest: Sendable {
     /// The time at which the request expires, such as the expiration of a signed URL. It is `nil` if the request is
     /// valid until the origin rejects it.
     ///
-    /// After that time, the source is resolved again before another request is sent. Responses that have already
+    /// After that time, the source is resolved again before the next request is sent. Responses that have already
     /// started continue.
     public var expiration: Date?
 

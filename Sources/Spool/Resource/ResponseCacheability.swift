@@ -26,7 +26,8 @@ struct ResponseCacheability: Sendable {
         let control = CacheControl.governing(fields).control
         let vary = Vary(fields: fields, request: request)
         let responseTime = Int64(responseDate.timeIntervalSince1970)
-        // Only whole seconds of delay count toward the age. A clock second that ends during the request does not count.
+        // Only whole seconds of delay count toward the age. If the clock merely advances to the next second during the
+        // request, that second does not count.
         let delay = Int64(responseDate.timeIntervalSince(requestDate))
         let freshness = Freshness(
             fields: fields, requestTime: responseTime - delay, responseTime: responseTime, shared: true,
@@ -64,7 +65,7 @@ struct ResponseCacheability: Sendable {
         var result = freshness.updating(stored)
         var vary = Vary(fields: result.head?.fields ?? [:], request: request)
         if stored.head == nil { vary.names = hasVary ? result.vary : stored.vary }
-        // The stored fields may name an origin that is not that of this request.
+        // The stored fields may name an origin other than that of this request.
         if stored.vary.contains("origin") { vary.names = Set(vary.names + ["origin"]).sorted() }
         let isSame = !hasVary && vary.names == stored.vary
         result.vary = vary.names
@@ -121,7 +122,7 @@ extension StoredFreshness {
         if isUsable { renew(for: lifetime ?? 0) } else { freshUntil = 0 }
     }
 
-    /// Makes the response fresh for this number of seconds after its creation at the origin.
+    /// Makes the response fresh for this number of seconds, counted from its creation at the origin.
     fileprivate mutating func renew(for lifetime: Int64) {
         freshUntil = Self.end(of: lifetime - (initialAge ?? 0), from: receivedAt ?? 0)
     }

@@ -18,7 +18,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
         var resolving: Task<Resolved, any Error>?
     }
 
-    /// The access of one source to the value. It records the last value that it returned, so that the rejection of a
+    /// One source's access to the value. It records the last value that it returned, so that the rejection of a
     /// replaced value does not cause another resolution.
     package final class Share: Sendable {
         private let shared: SharedResolution

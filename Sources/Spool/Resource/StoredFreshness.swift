@@ -13,8 +13,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var vary: [String]
     /// A hash of the values of the fields in ``vary``, because the values themselves may be secret.
     var selected: String
-    /// The freshness lifetime of the response (RFC 9111 §4.2.1), in seconds, or `nil` if an earlier build did not record
-    /// it.
+    /// The freshness lifetime of the response (RFC 9111 §4.2.1), in seconds, or `nil` if an earlier build did not
+    /// record it.
     var lifetime: Int64?
     /// Whether the lifetime is from `Cache-Control`, which takes precedence over any `Expires` (RFC 9111 §5.3), even
     /// over the `Expires` of a later 304 response. The value is `nil` if an earlier build did not record it.
@@ -27,11 +27,11 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     var initialAge: Int64?
     /// The status and the header fields, or `nil` if an earlier build did not record them.
     var head: StoredHead?
-    /// The time for which the stale response may be used during a revalidation, in seconds (RFC 5861 §3). `nil` does
-    /// not allow this.
+    /// The time for which the stale response may be used during a revalidation, in seconds (RFC 5861 §3). `nil` means
+    /// that this is not allowed.
     var staleWhileRevalidate: Int64?
-    /// The time for which the stale response may be used if the origin fails, in seconds (RFC 5861 §4). `nil` allows
-    /// this for as long as the response is stored.
+    /// The time for which the stale response may be used if the origin fails, in seconds (RFC 5861 §4). `nil` means
+    /// that this is allowed for as long as the response is stored.
     var staleIfError: Int64?
 
     /// Whether later openings must not use the version. Either the origin has another version, of which no byte has been
@@ -42,8 +42,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// means `false`. A response to `HEAD` does not extend the time.
     var isUseLimited: Bool?
 
-    /// The number of times that the origin sent another version soon after the previous one. The value is `nil` if the
-    /// origin did not do so, or if another response has confirmed this version.
+    /// The number of times that the origin sent a different version soon after the previous one. The value is `nil` if
+    /// the origin did not do so, or if a later response has confirmed this version.
     var versionChanges: Int?
 
     /// A hash of the header fields of the request that received or confirmed the response, without fields that do not
@@ -67,8 +67,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
             && head.map { (100...999).contains($0.status) } ?? true
     }
 
-    /// Returns whether the response is fresh. It is not fresh if it was received in the future, while the clock was
-    /// ahead, because its age is then unknown.
+    /// Returns whether the response is fresh. It is not fresh if it appears to have been received in the future,
+    /// because the clock was then ahead and the age is unknown.
     func isFresh(at now: Int64) -> Bool { now < freshUntil && now >= receivedAt ?? .min }
 
     /// Returns the age of the response, in seconds.
@@ -124,7 +124,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         if let staleIfError, now >= freshUntil + staleIfError { return false }
         guard let asker else { return true }
         if case .status(let status) = failure, status < 500 { return false }
-        // The origin has allowed the use of the response for other requests, for a time or after an error.
+        // The origin has allowed the use of the response for other requests, for a limited time or after an error.
         if staleIfError != nil || lifetime ?? 0 > 0 { return true }
         // Otherwise the response may be meant for one user, even if no field indicates that.
         return failure == .unreachable && asker == self.asker

@@ -5,11 +5,11 @@ import HTTPTypes
 /// The headers of a response, in the form in which they are stored with a version.
 struct StoredHead: Codable, Sendable, Hashable {
     /// The maximum size of the stored header fields of a response, in bytes of names and values. Another 16 KiB are
-    /// available for fields that are stored separately. If the fields are larger, those that are not needed are left
-    /// out.
+    /// available for fields that are stored separately. If the fields are larger, those that are not needed are
+    /// omitted.
     static let limit = 16 << 10
 
-    /// Returns whether fields that can't be left out exceed the limit. These are the separately stored fields, which
+    /// Returns whether fields that can't be omitted exceed the limit. These are the separately stored fields, which
     /// distinguish versions and variants, and those that protect the origin's pages. A response with such fields is
     /// passed on without being stored.
     static func exceedsLimit(_ fields: HTTPFields) -> Bool {

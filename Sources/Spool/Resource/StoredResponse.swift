@@ -3,11 +3,11 @@ package import HTTPRanges
 package import HTTPTypes
 import SpoolStorage
 
-/// The headers with which an origin sent a version. They are stored with the version and sent to clients.
+/// The headers that an origin sent with a version. They are stored with the version and sent to clients.
 package struct StoredResponse: Sendable, Hashable {
     /// The status of the whole resource: 200 if only parts were received.
     package var status: Int
-    /// The end-to-end fields, as later responses for the version have updated them. They do not contain framing
+    /// The end-to-end fields, as updated by later responses for the version. They do not contain framing
     /// (`Content-Length`, `Content-Range`), `Age` or credentials. Cookies are among them only if all clients may
     /// receive them; see ``EndToEndFields/storable(_:isOfSite:)``.
     package var fields: HTTPFields
@@ -31,10 +31,11 @@ package struct StoredResponse: Sendable, Hashable {
     /// Returns a string that identifies the variant that a request with these fields selects.
     func selection(by request: HTTPFields) -> String { freshness?.selection(by: request) ?? "" }
 
-    /// Returns the age at a time in seconds since 1970, which is the value of `Age` (RFC 9111 §4.2.3).
+    /// Returns the age of the response in seconds, which is the value of `Age` (RFC 9111 §4.2.3). `now` is in seconds
+    /// since 1970.
     package func age(at now: Int64) -> Int64 { freshness?.age(at: now) ?? 0 }
 
-    /// Returns the number of seconds for which the response may be used without revalidation, at a time in seconds
+    /// Returns the number of seconds for which the response may still be used without revalidation. `now` is in seconds
     /// since 1970. The result is negative if the response is stale, and `nil` if its freshness is unknown.
     package func lifetimeLeft(at now: Int64) -> Int64? {
         guard let freshness else { return nil }
@@ -42,19 +43,19 @@ package struct StoredResponse: Sendable, Hashable {
         return overflow ? .min : left
     }
 
-    /// Returns how the response may be used at a time, in seconds since 1970, for a request with these directives.
+    /// Returns how the response may be used for a request with these directives. `now` is in seconds since 1970.
     func use(at now: Int64, for demand: RequestDirectives) -> StoredFreshness.Use {
         freshness?.use(at: now, for: demand) ?? .ask
     }
 
     /// Returns whether the response may be used for a request other than the one that caused it.
     ///
-    /// - Parameter now: The time in seconds since 1970.
+    /// - Parameter now: The current time, in seconds since 1970.
     package func mayBeShared(with source: MediaSource, _ demand: RequestDirectives, at now: Int64) -> Bool {
         isSelected(by: source) && use(at: now, for: demand) != .ask
     }
 
-    /// Returns whether the response may be used without revalidation at a time in seconds since 1970 (RFC 9111 §4.2).
+    /// Returns whether the response may be used without revalidation (RFC 9111 §4.2). `now` is in seconds since 1970.
     package func isFresh(at now: Int64) -> Bool { freshness?.isFresh(at: now) ?? false }
 }
 
