@@ -3,7 +3,7 @@ import HTTPRanges
 package import HTTPTypes
 package import SpoolStorage
 
-/// Operations on stored resources by their keys, for pages and commands that show and change the content of a cache.
+/// Operations on stored resources by their keys, for pages and commands that show and change the contents of a cache.
 extension MediaCache {
     /// Returns the details of a stored resource; `nil` if nothing is stored under the key.
     ///

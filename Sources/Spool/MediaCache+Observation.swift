@@ -1,10 +1,10 @@
 package import Foundation
 
 extension MediaCache {
-    /// Returns the recent failures of the origins that the media at a URL needs.
+    /// Returns the recent failures of the origins on which the media at a URL depends.
     package func originLosses(for url: URL) -> Set<OriginFailure> { context.coordinator.losses(for: url) }
 
-    /// Returns whether a player is waiting for bytes from an origin that the media at a URL needs.
+    /// Returns whether a player is waiting for bytes from an origin on which the media at a URL depends.
     package func isPlayerWaiting(for url: URL) -> Bool { context.coordinator.isPlayerWaiting(for: url) }
 
     /// Records that the media at a URL can't be played without the media at other URLs.
@@ -48,7 +48,7 @@ extension MediaCache {
         return activity
     }
 
-    /// The most recent requests to origins, waits of readers, and evicted ranges.
+    /// The most recent requests to origins, waits by readers, and evicted ranges.
     package var traffic: TrafficLog { context.traffic }
 
     /// Returns future events of all resources, except those for stored bytes, which occur for each chunk.
@@ -67,10 +67,10 @@ extension MediaCache {
     ///
     /// - Parameters:
     ///   - repairing: Whether damaged blocks are removed, so that they are fetched again when they are needed.
-    ///   - progress: A function that is called occasionally, from any thread.
+    ///   - progress: A function that receives the progress from time to time. It may be called on any thread.
     /// - Returns: The result. Blocks are counted as unchecked, with the cause, if their file can't be opened.
     /// - Throws: `CacheError` with code `.storage` if the catalog can't be read or repaired, or `.closed`.
-    ///   `CancellationError` if the task is cancelled; damage that was found before is still repaired.
+    ///   `CancellationError` if the task is cancelled; damage that was found before that is still repaired.
     public func verify(
         repairing: Bool, progress: @escaping @Sendable (VerificationProgress) -> Void = { _ in }
     ) async throws -> VerificationReport {
@@ -84,6 +84,6 @@ public struct VerificationProgress: Sendable, Hashable {
     public var checked: Int
     /// The total number of blocks. It may grow during the check, because more blocks may be stored.
     public var total: Int
-    /// The fraction that is done, from 0 to 1.
+    /// The fraction of the blocks that has been checked, from 0 to 1.
     public var fractionCompleted: Double { total > 0 ? min(Double(checked) / Double(total), 1) : 1 }
 }

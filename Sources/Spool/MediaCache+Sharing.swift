@@ -13,9 +13,9 @@ extension MediaCache {
     /// Opens a resource for one request from a client.
     ///
     /// If another request is waiting for the origin's response, this request also waits for that response, but only
-    /// once. If it may not use the response, it is sent to the origin, without waiting for other requests that do the
-    /// same. If the other request ends without a response, one of the waiting requests is sent, and the others wait for
-    /// its response.
+    /// once. If the request is not allowed to use the response, it is sent to the origin, without waiting for other
+    /// requests that do the same. If the other request ends without a response, one of the waiting requests is sent,
+    /// and the others wait for its response.
     ///
     /// - Parameters:
     ///   - demand: The request directives of the client.
@@ -167,7 +167,7 @@ extension OpenResource {
 private struct SharedUse {
     let resource: OpenResource
 
-    /// The maximum time for which a request waits for the responses to requests with other header fields.
+    /// The maximum time for which a request waits for the responses to requests with different header fields.
     private static let waitLimit = Duration.seconds(5)
 
     /// The way in which a request may use an open resource.
@@ -200,8 +200,8 @@ private struct SharedUse {
                 let use = response.use(at: clock.secondsSince1970(), for: demand)
                 if use != .ask { return .use(use) }
             }
-            // A request that can't take a turn, due to other header fields or `no-store`, waits for a limited time in
-            // total.
+            // A request that can't take a turn, due to different header fields or `no-store`, waits for a limited time
+            // in total.
             let limit = maySendRequest ? nil : max(waitEnd - clock.elapsed(), .zero)
             if mayWait, requestTurn == nil, limit != .zero, let end = resource.turns.endOfTurn(within: limit, on: clock)
             {

@@ -11,9 +11,9 @@ import Synchronization
 /// ``MediaCacheConfiguration/isReadOnly``. Otherwise the second process plays stored media and stores nothing.
 ///
 /// Within a process, share one `MediaCache`. A second cache for the same directory joins the first one if both use the
-/// same transport instance and equal configurations. Then both share all state, events and requests, and the functions,
-/// instruments and logger of the first configuration apply. If a value differs, the second cache plays stored media and
-/// stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
+/// same transport instance and identical configurations. Then both share all state, events and requests, and the
+/// functions, instruments and logger of the first configuration apply. If a value differs, the second cache plays
+/// stored media and stores nothing, ``open()`` throws `.directoryInUse`, and the message names the value.
 ///
 /// Opening media (``media(for:)-(MediaSource)``) costs nothing. With the default freshness policy, reading complete
 /// media does not send requests. The methods of a cache may be called from any task.
@@ -56,7 +56,7 @@ public final class MediaCache: Sendable {
     /// The rules for using stored bytes without revalidation.
     package var freshness: FreshnessPolicy { context.configuration.freshness }
 
-    /// Whether the cache only reads its directory. Another process may store the received bytes, with a delay.
+    /// Whether the cache only reads its directory. Another process may store the received bytes later.
     package var isReadOnly: Bool { context.configuration.isReadOnly }
 
     /// The executor for reading media. A task that only reads and sends switches threads less often on this executor.

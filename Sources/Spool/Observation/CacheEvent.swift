@@ -1,6 +1,7 @@
 public import SpoolStorage
 
-/// An event of a resource or of the whole cache, for apps that show or log events; see ``MediaCache/events()``.
+/// An event that concerns one resource or the whole cache, for apps that show or log events; see
+/// ``MediaCache/events()``.
 public struct CacheEvent: Sendable {
     /// The kind of event. More kinds may be added, so use a default case.
     #if hasAttribute(nonexhaustive)
@@ -16,7 +17,7 @@ public struct CacheEvent: Sendable {
         case requestCancelled(at: Int64)
         /// The origin failed, and the next attempt follows after `delay`.
         case retrying(after: Duration, cause: CacheError)
-        /// The origin now sends another version. The previous version was discarded.
+        /// The origin now sends a different version. The previous version was discarded.
         case originChanged(reason: String)
         /// The origin sent an inconsistent response, which was used as far as possible. The text describes the
         /// inconsistency.
@@ -40,10 +41,10 @@ public struct CacheEvent: Sendable {
         case warning(String)
     }
 
-    /// The cache key of the resource; `nil` for an event of the whole cache.
+    /// The cache key of the resource; `nil` for an event that concerns the whole cache.
     public var key: CacheKey?
-    /// The scheme, host and path of the resource's URL. For an event of the whole cache, this is the path of the
-    /// directory.
+    /// The scheme, host and path of the resource's URL. For an event that concerns the whole cache, this is the path of
+    /// the directory.
     public var redactedURL: String
     /// The kind of event.
     public var kind: Kind

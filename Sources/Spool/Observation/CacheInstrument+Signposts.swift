@@ -7,8 +7,8 @@ extension CacheInstrument {
     /// Returns an instrument that creates signposts for Xcode's Instruments, in the *os_signpost* track.
     ///
     /// Each request to an origin is an interval. Events mark first bytes, retries, evictions, failures, complete
-    /// resources, and bytes that are not cached. URLs consist of scheme, host and path. The overhead is minimal while
-    /// Instruments is not recording.
+    /// resources, and bytes that are not cached. URLs include only the scheme, host and path. The overhead is minimal
+    /// while Instruments is not recording.
     ///
     /// - Parameters:
     ///   - subsystem: The subsystem of the signposts, by which Instruments filters them.

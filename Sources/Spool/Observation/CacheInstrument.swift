@@ -12,8 +12,8 @@ import SpoolScheduling
 /// A cache without instruments has no overhead. For a user interface, use ``MediaResource/states`` and
 /// ``MediaCache/events()``.
 public struct CacheInstrument: Sendable {
-    /// The function that receives events. It is called on the thread of the event, outside the cache's locks, and must
-    /// be fast.
+    /// The function that receives events. It is called on the thread on which the event occurs, outside the cache's
+    /// locks, and must be fast.
     let note: @Sendable (InstrumentEvent) -> Void
 
     init(_ note: @escaping @Sendable (InstrumentEvent) -> Void) { self.note = note }
@@ -48,7 +48,7 @@ enum InstrumentEvent: Sendable {
     /// A reader of a resource was opened, or closed.
     case readerOpened
     case readerClosed
-    /// The first bytes of a player's reader were returned.
+    /// A player's reader returned its first bytes.
     ///
     /// - `isStored`: Whether no request was needed, because the bytes had been delivered before, or were stored when
     ///   the resource was opened.

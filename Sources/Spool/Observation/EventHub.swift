@@ -13,7 +13,7 @@ final class EventHub: Sendable {
         var counts = CacheActivity.Counts()
     }
 
-    /// A listener that exists as long as its stream.
+    /// A listener, which exists for as long as its stream does.
     private struct Listener {
         weak var queue: EventQueue?
         /// A function that returns whether the listener receives the events of a resource; `nil` for all events.
@@ -147,7 +147,7 @@ final class EventQueue: Sendable {
 
     /// Creates an empty queue.
     ///
-    /// - Parameter ended: A function that is called when the queue is released, because the listener has ended.
+    /// - Parameter ended: A function that is called when the queue is released, because its listener no longer exists.
     init(ended: @escaping @Sendable () -> Void) { self.ended = ended }
 
     deinit { ended() }
@@ -206,7 +206,7 @@ extension EventQueue.State {
 }
 
 extension CacheEvent {
-    /// Returns this event joined with the next event, if they describe one contiguous range.
+    /// Returns this event joined with the next event, if together they describe one contiguous range.
     fileprivate func joined(with next: CacheEvent) -> CacheEvent? {
         guard key == next.key, redactedURL == next.redactedURL, case .stored(let range) = kind,
             case .stored(let more) = next.kind, range.upperBound == more.lowerBound

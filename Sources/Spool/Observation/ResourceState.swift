@@ -7,7 +7,7 @@ public struct ResourceState: Sendable, Equatable {
     public var storedRanges: ByteRangeSet
     /// The length of the resource in bytes; `nil` before a response states it.
     public var length: Int64?
-    /// The last error that waiting readers received, or `nil` after bytes are received again.
+    /// The last error that waiting readers received, or `nil` if bytes have been received since.
     public var failure: CacheError?
 
     /// Creates a state, for previews and tests.
@@ -35,7 +35,8 @@ public struct ResourceState: Sendable, Equatable {
     }
 }
 
-/// The counts of bytes received and delivered since a cache was created or a resource was opened, to show the savings.
+/// The counts of bytes received and delivered since a cache was created or a resource was opened, to show how much the
+/// cache saves.
 public struct TransferStatistics: Sendable, Hashable {
     /// The number of body bytes received from origins.
     public var bytesFromOrigin: Int64 = 0

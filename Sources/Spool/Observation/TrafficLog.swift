@@ -3,14 +3,15 @@ package import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A log of the most recent requests to origins and waits of readers, for pages that show why playback was slow.
+/// A log of the most recent requests to origins and waits by readers, for pages that show why playback was slow.
 ///
 /// The log does not record reads of stored bytes. Its lock is used only by transfers, by readers that had to wait, and
 /// by evictions, and not for each chunk. The log may be used from any thread.
 package final class TrafficLog: Sendable {
     /// The maximum number of entries of each kind.
     package static let limit = 1000
-    /// The minimum duration of a wait that is recorded, in seconds. Shorter waits are summed; see ``add(shortWait:of:at:)``.
+    /// The minimum duration of a wait that is recorded, in seconds. Shorter waits are summed; see
+    /// ``add(shortWait:of:at:)``.
     package static let shortestWait = 0.25
     /// The minimum duration of a short wait that is summed, in seconds. Shorter waits are normal in a fast download.
     private static let shortestAddedWait = 0.05
@@ -29,7 +30,7 @@ package final class TrafficLog: Sendable {
     /// A reader of a resource.
     struct Reader: Hashable {
         var key: CacheKey
-        /// The reader's number, which is unique for the resource.
+        /// The reader's number, which is unique within the resource.
         var number: Int
     }
 
@@ -70,7 +71,7 @@ package final class TrafficLog: Sendable {
     /// Counts a reader that starts or stops waiting.
     func count(waiting change: Int) { waitingReaders.add(change, ordering: .relaxed) }
 
-    /// Records the wait of a reader.
+    /// Records a wait by a reader.
     ///
     /// - Parameter make: A function that creates the wait with its number.
     func record(wait make: (Int) -> ReaderWait) {
@@ -100,7 +101,7 @@ package final class TrafficLog: Sendable {
         }
     }
 
-    /// Records evicted ranges of a resource. A range that ends at `Int64.max` means that all of the resource was
+    /// Records evicted ranges of a resource. A range that ends at `Int64.max` means that the entire resource was
     /// evicted.
     func recordEvicted(_ ranges: ByteRangeSet, of key: CacheKey) {
         state.withLock { state in
@@ -117,7 +118,7 @@ package final class TrafficLog: Sendable {
         }
     }
 
-    /// Discards the record of evicted ranges, because the resource is complete or has another version.
+    /// Discards the record of evicted ranges, because the resource is complete or has a different version.
     func forgetEvicted(of key: CacheKey) {
         state.withLock { state in
             guard state.evicted.removeValue(forKey: key) != nil else { return }
@@ -175,16 +176,17 @@ package struct OriginRequestRecord: Sendable {
     /// The status of the response, or `nil` before the response is received.
     package var status: Int?
     package var date: Date
-    /// The time until the first byte of the body, in seconds, or `nil` before that byte.
+    /// The time until the first byte of the body, in seconds, or `nil` before that byte is received.
     package var firstByteSeconds: Double?
     /// The duration in seconds, or `nil` while the request is running.
     package var seconds: Double?
     package var outcome: Outcome
-    /// The error, or another reason for the outcome.
+    /// The error, or any other reason for the outcome.
     package var message: String?
 }
 
-/// A wait of a reader for bytes, of at least ``TrafficLog/shortestWait``, or several shorter ones of the same reader.
+/// A wait by a reader for bytes that took at least ``TrafficLog/shortestWait``, or several shorter waits by the same
+/// reader.
 package struct ReaderWait: Sendable {
     /// The reason why the bytes were not available.
     package enum Cause: String, Sendable { case slowOrigin, retry, evicted, notStored }
@@ -203,13 +205,13 @@ package struct ReaderWait: Sendable {
     package var cause: Cause
 }
 
-/// An evicted range of a resource. The range ends at `Int64.max` if all of the resource was evicted.
+/// An evicted range of a resource. The range ends at `Int64.max` if the entire resource was evicted.
 package struct EvictedRange: Sendable, Hashable {
     package var key: CacheKey
     package var range: Range<Int64>
 }
 
-/// A request to an origin whose transfer counts its bytes without a lock.
+/// A request to an origin. Its transfer counts the received bytes without a lock.
 final class RunningRequest: Sendable {
     private struct Ending {
         var seconds: Double
@@ -221,9 +223,9 @@ final class RunningRequest: Sendable {
     private let initial: OriginRequestRecord
     private let elapsed: Duration
     private let byteCount = Atomic<Int64>(0)
-    /// The status, or 0 before the response.
+    /// The status, or 0 before the response is received.
     private let status = Atomic<Int>(0)
-    /// The time until the first byte in nanoseconds, or -1 before that byte.
+    /// The time until the first byte in nanoseconds, or -1 before that byte is received.
     private let firstByte = Atomic<Int64>(-1)
     private let ending = Mutex<Ending?>(nil)
 
@@ -284,7 +286,7 @@ package struct RecentItems<Element: Sendable>: Sendable {
     package var firstID: Int { nextID - min(items.count, limit) }
 
     package mutating func append(_ item: Element) {
-        // Old items are removed many at a time, so that adding an item is cheap on average.
+        // Old items are removed in batches, so that adding an item is cheap on average.
         if items.count >= 2 * limit { items.removeFirst(items.count - limit + 1) }
         items.append(item)
         nextID += 1

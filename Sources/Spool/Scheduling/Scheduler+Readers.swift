@@ -178,7 +178,7 @@ extension Scheduler {
         }
     }
 
-    /// Returns the current version, for a use without a reader. Returns `nil` if there is none.
+    /// Returns the current version, for use without a reader. Returns `nil` if there is none.
     ///
     /// - Parameter isStale: Whether the version is used even though it is stale.
     func currentVersion(isStale: Bool) -> VersionInUse? {

@@ -71,7 +71,7 @@ extension Scheduler {
 
     // MARK: - The current version
 
-    /// Sets the stored version, which has been opened. `lease` is `nil` if nothing is stored.
+    /// Records the stored version after it has been opened. `lease` is `nil` if nothing is stored.
     func open(_ lease: Lease?, supportsRanges: Bool) {
         let (stored, length) = (lease?.generation.storedRanges, lease?.generation.description.length)
         feed { state in
@@ -92,20 +92,21 @@ extension Scheduler {
         }
     }
 
-    /// Replaces the version `previous` with another version, or with none. Readers of `previous` continue to read it.
+    /// Replaces the version `previous` with a different version, or with no version. Readers of `previous` continue to
+    /// read it.
     ///
     /// No reader opens before ``recordFreshness(of:)`` is called, unless its use of the version is fixed.
     ///
     /// - Parameters:
     ///   - id: The transfer that receives the bytes of the new version.
     ///   - body: The body of that transfer.
-    /// - Returns: `false`, without a change, if `previous` is not the current version. This does not apply to a new
+    /// - Returns: `false`, and changes nothing, if `previous` is not the current version. This does not apply to a new
     ///   version while there is no current one.
     func replace(
         _ previous: Generation?, by lease: Lease?, keeping id: TransferID?, _ body: ResponseBody?
     ) -> Bool {
         ask { state -> (Bool, [Planner.Action]) in
-            // The previous version may already have been removed for a response that may belong to another version.
+            // The previous version may already have been removed for a response that may belong to a different version.
             let isRemoved = state.lease == nil && lease != nil
             guard isRemoved || state.lease?.generation === previous else { return (false, []) }
             recordRevision()
@@ -113,8 +114,8 @@ extension Scheduler {
         }
     }
 
-    /// Records that the freshness of a new version is known. From now on, the freshness decides how readers use the
-    /// version.
+    /// Records that the freshness of a new version is known. From now on, the freshness determines how readers may use
+    /// the version.
     func recordFreshness(of generation: Generation) {
         inspect { state in
             guard state.lease?.generation === generation else { return }
@@ -172,8 +173,8 @@ extension Scheduler {
     /// Records the length of the resource: the length in the response to a transfer, or the offset at which the body
     /// has ended.
     ///
-    /// - Returns: The current version, or `nil` if the transfer is stale. `isPlausible` is `false`, without a change,
-    ///   if bytes are stored beyond the length.
+    /// - Returns: The current version, or `nil` if the transfer is stale. If bytes are stored beyond the length,
+    ///   nothing changes and `isPlausible` is `false`.
     func learn(length: Int64, from id: TransferID) -> (isPlausible: Bool, generation: Generation?) {
         ask { state in
             guard !state.machine.isStale(id) else { return ((true, nil), []) }
@@ -182,8 +183,8 @@ extension Scheduler {
         }
     }
 
-    /// Records the length of this version. Returns `false`, without a change, if the version is not the current one, or
-    /// if bytes are stored beyond the length.
+    /// Records the length of this version. Returns `false`, and changes nothing, if the version is not the current one,
+    /// or if bytes are stored beyond the length.
     func learn(length: Int64, of generation: Generation) -> Bool {
         ask { state in
             guard state.lease?.generation === generation else { return (false, []) }
@@ -250,7 +251,7 @@ extension Scheduler.State {
             versions.recordSource(.miss)
             let actions = length.map { machine.recordLength($0).actions } ?? []
             guard let body, body.isUnprovenPart, let end = body.end else { return actions }
-            // A reader that opened during the evaluation may need other bytes.
+            // A reader that was opened during the evaluation may need different bytes.
             let (left, more) = machine.partStarted(body.offset..<end, length: length)
             versions.setSeparate(left)
             return actions + left.map { .wake($0) } + more

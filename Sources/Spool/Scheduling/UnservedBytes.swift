@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// A reader reads stored bytes without the lock of the scheduler. If the bytes were added after they became readable, a
 /// reader could read them first, and they would count as unserved forever. Therefore, the scheduler adds bytes under
-/// its lock, in the step that makes them readable. The lock of this type is held only to change a counter, and nothing
-/// is called under it.
+/// its lock, in the step that makes them readable. The lock of this type is held only to change a counter, and no other
+/// code is called while it is held.
 final class UnservedBytes: Sendable {
     private struct State {
         var ranges = ByteRangeSet()
@@ -43,7 +43,7 @@ final class UnservedBytes: Sendable {
         }
     }
 
-    /// Removes all bytes, because another version has become current.
+    /// Removes all bytes, because a different version has become current.
     func removeAll() {
         state.withLock { state in
             state.ranges = ByteRangeSet()

@@ -46,7 +46,7 @@ final class SystemStateMonitor: Sendable {
     /// The current state.
     var current: SystemState { state.withLock { $0.current } }
 
-    /// Adds an observer, whose function `changed` is called after each change, on any thread.
+    /// Adds an observer. Its function `changed` is called after each change, and may be called on any thread.
     func observe(_ changed: @escaping @Sendable () -> Void) -> Observation {
         let (id, isFirst) = state.withLock { state in
             state.lastID += 1
@@ -58,7 +58,7 @@ final class SystemStateMonitor: Sendable {
         return Observation(self, id)
     }
 
-    /// Changes the state. Calls all observers if the state is then different.
+    /// Changes the state. Calls all observers if the state has changed as a result.
     func report(_ change: (inout SystemState) -> Void) {
         let observers = state.withLock { state in
             let previous = state.current

@@ -13,9 +13,9 @@ public protocol Upstream: Sendable {
     /// Sends one request and returns when the headers of the final response (after redirects) have been received.
     ///
     /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request
-    /// immediately. Cancelling the task that waits for the headers, or that iterates over the body, ends the wait soon.
-    /// For some tens of milliseconds, a transport may still deliver bytes that the origin has already sent, so that
-    /// they need not be sent again.
+    /// immediately. Cancelling the task that waits for the headers, or that iterates over the body, ends the wait
+    /// promptly. For some tens of milliseconds, a transport may still deliver bytes that the origin has already sent,
+    /// so that they need not be sent again.
     ///
     /// - Throws: ``UpstreamError`` if there is no response, for example because of a timeout, a rejected TLS
     ///   certificate or too many redirects.
@@ -32,7 +32,7 @@ public struct UpstreamRequest: Sendable {
     ///
     /// A request whose method is not safe is always sent only once (RFC 9110 §9.2.2).
     public var method = HTTPRequest.Method.get
-    /// The request body, to be iterated once. Its `Content-Length`, if any, is in ``headerFields``.
+    /// The request body, to be iterated over once. Its `Content-Length`, if any, is in ``headerFields``.
     public var body: UpstreamBody?
     /// The purpose of the request. The default is `playback`.
     ///
@@ -73,7 +73,7 @@ public struct UpstreamResponse: Sendable {
     public var head: HTTPResponse
     /// The URL of the final response, after redirects.
     public var url: URL
-    /// The body, to be iterated once, by one task.
+    /// The body, to be iterated over once, by one task.
     public var body: UpstreamBody
 
     /// Creates a response from its parts.
@@ -96,7 +96,7 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Creates a body from any sequence of contiguous bytes, such as `[UInt8]`, `Data` or a view of a network buffer.
     public init<Base: AsyncSequence & Sendable>(_ base: Base) where Base.Element: ContiguousBytes & Sendable {
         self.makeNext = {
-            // Only the task that iterates the body calls the closure, and it awaits each call. The iterator is
+            // Only the task that iterates over the body calls the closure, and it awaits each call. The iterator is
             // therefore never used concurrently, even though its `next()` may run elsewhere.
             nonisolated(unsafe) var iterator = base.makeAsyncIterator()
             return { try await iterator.next().map { UpstreamChunk($0) } }
@@ -105,7 +105,7 @@ public struct UpstreamBody: AsyncSequence, Sendable {
 
     /// Creates a body from which `pieces` have been received, and whose iteration continues with `rest`.
     init(_ pieces: [UpstreamChunk], continuedBy rest: Iterator) {
-        nonisolated(unsafe) let rest = rest  // Only the task that iterates the new body uses it.
+        nonisolated(unsafe) let rest = rest  // Only the task that iterates over the new body uses it.
         self.makeNext = {
             var pieces = pieces[...]
             return {
@@ -115,11 +115,11 @@ public struct UpstreamBody: AsyncSequence, Sendable {
         }
     }
 
-    /// Returns the iterator. The body can be iterated only once.
+    /// Returns the iterator. The body can be iterated over only once.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
-    /// Reads chunks until they contain `length` bytes. The returned body starts with these chunks, and has to be
-    /// iterated instead of this body.
+    /// Reads chunks until they contain `length` bytes. The returned body starts with these chunks, and must be used
+    /// instead of this body.
     ///
     /// - Returns: The start of the body, which is shorter than `length` if the whole body is shorter.
     func readingStart(ofLength length: Int) async throws -> (start: [UInt8], body: UpstreamBody) {

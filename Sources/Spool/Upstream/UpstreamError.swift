@@ -39,7 +39,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
         public static let malformedResponse = Code(.malformedResponse)
         /// The caller cancelled the request.
         public static let cancelled = Code(.cancelled)
-        /// The transport reported another error. The request is not retried.
+        /// The transport reported an error of another kind. The request is not retried.
         public static let other = Code(.other)
         /// The system does not allow the transport to load the URL, for example because of App Transport Security. The
         /// request is not retried.
@@ -79,7 +79,7 @@ public struct UpstreamError: Error, CustomStringConvertible {
 
 /// Texts for users, and numbers for statistics.
 ///
-/// The texts are English. An app in other languages can select its own texts by ``UpstreamError/code``.
+/// The texts are in English. An app that supports other languages can select its own texts by ``UpstreamError/code``.
 extension UpstreamError: LocalizedError, CustomNSError {
     /// A sentence that describes the error without a URL or a number, for an alert.
     public var errorDescription: String? {
@@ -93,7 +93,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         case .cancelled: "The request was cancelled."
         case .other: "The media could not be loaded."
         case .notPermitted: "The system does not allow a connection to the server."
-        case .networkNotAllowed: "The current network may not be used for this request."
+        case .networkNotAllowed: "This request is not allowed on the current network."
         }
     }
 
