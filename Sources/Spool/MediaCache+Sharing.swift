@@ -136,7 +136,7 @@ package final class OriginTurn: Sendable {
         previous?.end(isAnswered: isAnswered)
     }
 
-    /// Gives back the turn, if the request has it. The request may take a turn again later.
+    /// Releases the turn, if the request has it. The request may take a turn again later.
     fileprivate func release() {
         state.withLock { $0.requestTurn.take() }?.end()
     }

@@ -13,7 +13,7 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
     private var upper: Int64
     /// The length of the whole resource, in bytes.
     private(set) var length: Int64
-    /// The strong validator of the version, as the text of `If-Range`.
+    /// The strong validator of the version, as it is sent in `If-Range`.
     private(set) var validator: String
 
     init(key: CacheKey, range: Range<Int64>, length: Int64, validator: String) {
@@ -82,7 +82,7 @@ struct BackgroundChunk: Codable, Hashable, Sendable {
     }
 }
 
-/// A file that a background session has received for a chunk, with its response.
+/// A file that a background session has received for a chunk, along with its response.
 struct ReceivedChunk: Sendable {
     let chunk: BackgroundChunk
     /// The response, with the size of the file as its `Content-Length`.

@@ -18,7 +18,7 @@ package final class BackgroundTransferFolder: Sendable {
     }
 
     private let folder: URL
-    /// The errors of transfers in this process.
+    /// The errors of transfers that have failed in this process.
     private let failures = Mutex<[String: any Error]>([:])
 
     /// Opens or creates the folder at a URL, and deletes incomplete files from previous launches. Other files in the

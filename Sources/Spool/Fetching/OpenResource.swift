@@ -27,7 +27,7 @@ final class OpenResource: Sendable {
         /// The number of retries since the resource was opened.
         var retryCount = 0
         var preloadReaders = 0
-        /// The number of times that another version was received soon after the previous one.
+        /// The number of times that a different version was received soon after the previous one.
         var versionChanges = 0
         /// Whether new bytes are stored in memory.
         var storesInMemory = false
@@ -273,8 +273,8 @@ final class OpenResource: Sendable {
         if let information = contentInformation { headerWaiters.resume(with: information) }
     }
 
-    /// The number of times that another version was received soon after the previous one. The number is stored with the
-    /// current version until a later response confirms this version.
+    /// The number of times that a different version was received soon after the previous one. The number is stored with
+    /// the current version until a later response confirms this version.
     var versionChanges: Int { state.withLock { $0.versionChanges } }
 
     /// Whether the origin's servers seem to store different versions, or send a different validator with each response.

@@ -227,7 +227,8 @@ struct ResponseEvaluation {
         return scheduler.serves(placement.offset..<end, placement.version.length)
     }
 
-    /// Returns the decision on a response whose status is an error for media, if responses with any status are stored.
+    /// Returns the decision on a response whose status indicates an error for media, if responses with any status are
+    /// stored.
     ///
     /// The response becomes a separate version if it is a success or may be used again, but it does not replace media.
     /// A response that contains media replaces such a version.

@@ -21,7 +21,7 @@ final class VersionFreshness: Sendable {
     }
 
     /// The time, under ``FreshnessPolicy/http``, for which readers do not request a response again after it was
-    /// received or confirmed. Readers that start within this time belong to one use.
+    /// received or confirmed. Readers that start within this time count as one use.
     private static let useTime = Duration.seconds(10)
 
     private let policy: FreshnessPolicy

@@ -6,7 +6,7 @@ extension CacheInstrument {
     /// Returns an instrument that reports the activity of the cache through swift-metrics. The names of the metrics
     /// start with `spool_`, and are the same as in the server's metrics; `docs/observation.md` lists them.
     ///
-    /// - Parameter factory: The factory of the metrics. The default is the current factory of the metrics system.
+    /// - Parameter factory: The factory that creates the metrics. The default is the metrics system's current factory.
     public static func metrics(_ factory: any MetricsFactory = MetricsSystem.factory) -> CacheInstrument {
         let metrics = CacheMetrics(factory)
         return CacheInstrument { metrics.note($0) }

@@ -35,7 +35,7 @@ package final class TrafficLog: Sendable {
     }
 
     private struct State {
-        /// The sums of readers' short waits in seconds, and the times of the last ones.
+        /// The sum of each reader's short waits in seconds, and the time of the last one.
         var shortWaits: [Reader: (sum: Double, last: Duration)] = [:]
         var requests = RecentItems<RunningRequest>(limit: TrafficLog.limit)
         var waits = RecentItems<ReaderWait>(limit: TrafficLog.limit)

@@ -79,7 +79,7 @@ final class OriginCoordinator: Sendable {
     /// Whether a player is waiting for bytes from any origin.
     var isPlayerWaiting: Bool { state.withLock { $0.yielding.isPlayerWaiting } }
 
-    /// Returns the decision on the preloads of a holder while players wait.
+    /// Returns the decision on a holder's preloads while players wait.
     func preloadPermission(of holder: AnyObject) -> PreloadPermission {
         state.withLock { $0.yielding.permission(of: ObjectIdentifier(holder)) }
     }

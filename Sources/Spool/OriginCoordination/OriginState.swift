@@ -112,7 +112,7 @@ final class OriginState: Sendable {
     struct WaitLimit {
         /// The maximum time without a returned connection.
         var limit: Duration
-        /// A function that waits for a duration on the clock for the network.
+        /// A function that waits for a duration, as measured by the clock for the network.
         let sleep: @Sendable (Duration) async throws -> Void
 
         /// Creates the limit for a priority. A player waits no longer than it would for a failing origin. A preload

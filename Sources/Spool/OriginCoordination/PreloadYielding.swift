@@ -88,13 +88,13 @@ struct PreloadYielding: Sendable {
     /// Returns the number of resources from an origin for which players are waiting.
     func waitingCount(at origin: String) -> Int { max(0, playbacks[origin]?.count ?? 0) }
 
-    /// Whether there are preloads.
+    /// Whether there are any preloads.
     var hasPreloads: Bool { !preloads.isEmpty }
 
     /// Whether a player is waiting for bytes from any origin.
     var isPlayerWaiting: Bool { playbacks.values.contains { $0.count > 0 } }
 
-    /// Returns the decision on the preloads of a holder.
+    /// Returns the decision on a holder's preloads.
     func permission(of holder: ObjectIdentifier) -> PreloadPermission {
         preloads.first { $0.holder == holder }?.phase.permission ?? .free
     }

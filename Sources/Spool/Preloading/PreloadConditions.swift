@@ -21,7 +21,7 @@ public struct PreloadConditions: Sendable, Hashable {
         return conditions
     }()
 
-    /// Returns whether the conditions allow preloads in this state of the system.
+    /// Returns whether the conditions allow preloads while the system is in this state.
     func allow(_ state: SystemState) -> Bool {
         (allowsExpensiveNetworks || !state.isExpensive) && (allowsConstrainedNetworks || !state.isConstrained)
             && (allowsLowPowerMode || !state.isInLowPowerMode)

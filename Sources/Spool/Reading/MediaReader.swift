@@ -54,7 +54,7 @@ public final class MediaReader: AsyncSequence, Sendable {
     ///
     /// - Throws: `CancellationError` if the task is cancelled. `CacheError` with one of these codes:
     ///   - `.unsatisfiableRange` if the range starts at or past the end
-    ///   - `.resourceChanged` if the origin's bytes changed while they were read
+    ///   - `.resourceChanged` if the origin's bytes changed while they were being read
     ///   - `.originUnavailable`, `.originErrorStatus` or `.malformedResponse` if missing bytes can't be fetched
     ///   - `.closed` if the cache is closed
     public func next() async throws -> MediaChunk? { try await next(upTo: chunkSize) }
@@ -76,7 +76,7 @@ public final class MediaReader: AsyncSequence, Sendable {
         }
     }
 
-    /// Continues at another offset of the resource. The next chunk starts there, and the end of the range does not
+    /// Continues at a different offset in the resource. The next chunk starts there, and the end of the range does not
     /// change.
     ///
     /// A reader that has reached its end or an error also continues, but a cancelled reader does not. A waiting call to
@@ -189,8 +189,8 @@ public final class MediaReader: AsyncSequence, Sendable {
         return MediaChunk(offset: bounds.start, data: data)
     }
 
-    /// Records that the reader has taken a chunk. Returns `false` if the reader has left its position and does not need
-    /// the chunk.
+    /// Records that the reader has taken a chunk. Returns `false` if the reader has moved to a different position and
+    /// does not need the chunk.
     private func take(_ chunk: MediaChunk, as reader: OpenReader) -> Bool {
         guard phase.take(reader, upTo: chunk.range.upperBound) else { return false }
         recordServed(chunk.range, by: reader.resource)
@@ -390,7 +390,7 @@ private struct ReadAttempts {
         return diskFailures > Self.limit
     }
 
-    /// Counts a move of the reader to another offset. Returns `false` if the reader has been moved too often.
+    /// Counts a move of the reader to a different offset. Returns `false` if the reader has been moved too often.
     mutating func recordMove() -> Bool {
         moves += 1
         return moves <= Self.limit

@@ -105,7 +105,7 @@ final class ReaderPhase: Sendable {
         }
     }
 
-    /// Replaces `reader` with `other`, and closes the reader that is not open afterwards.
+    /// Replaces `reader` with `other`, and closes the one that is not in use afterwards.
     func replace(_ reader: OpenReader, by other: OpenReader) {
         (change(reader) { $0 = .open(other) } ? reader : other).close()
     }

@@ -4,9 +4,9 @@ import HTTPTypes
 
 /// The headers of a response, in the form in which they are stored with a version.
 struct StoredHead: Codable, Sendable, Hashable {
-    /// The maximum size of the stored header fields of a response, in bytes of names and values. Another 16 KiB are
-    /// available for fields that are stored separately. If the fields are larger, those that are not needed are
-    /// omitted.
+    /// The maximum size of the stored header fields of a response, in bytes, counting names and values. An additional
+    /// 16 KiB is available for fields that are stored separately. If the fields are larger, those that are not needed
+    /// are omitted.
     static let limit = 16 << 10
 
     /// Returns whether fields that can't be omitted exceed the limit. These are the separately stored fields, which

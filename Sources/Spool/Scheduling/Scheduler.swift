@@ -16,7 +16,7 @@ import Synchronization
 final class Scheduler: Sendable {
     /// The functions through which the machine's actions affect other types. They are called without the lock.
     struct Handlers: Sendable {
-        /// A function that runs a transfer to its end, and reports the end.
+        /// A function that runs a transfer until it has ended, and reports that it has ended.
         var run: @Sendable (TransferStart) async -> Void
         /// A function that is called with the position of a transfer when the transfer is cancelled.
         var cancelled: @Sendable (Int64) -> Void

@@ -144,7 +144,7 @@ struct StartPlan: Sendable, Equatable {
         if rate.isFinite, rate > 0 { bytesPerSecond = rate }
     }
 
-    /// Adds the first seconds of the media at an offset, estimated by its average rate.
+    /// Adds the first seconds of the media at an offset, estimated from its average rate.
     mutating func needMedia(from offset: Int64, to end: Int64? = nil) {
         let count = bytesPerSecond.map { Int64(min($0 * seconds, Double(Self.mostBytes)).rounded(.up)) }
         let limit = min(end ?? .max, offset.adding(max(count ?? Self.headCount, 1)))
