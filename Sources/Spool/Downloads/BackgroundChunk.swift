@@ -120,7 +120,7 @@ struct ReceivedChunk: Sendable {
             // origin.
             let isChanged = stated?.length.map { $0 != chunk.length } ?? false
             let text =
-                stated.map { "Content-Range is “\($0.text)”, which was not requested" }
+                stated.map { "Content-Range is “\($0.text)”, but that range was not requested" }
                 ?? "Content-Range is missing or malformed"
             throw CacheError(isChanged ? .resourceChanged : .malformedResponse, text)
         }

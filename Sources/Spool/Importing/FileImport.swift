@@ -56,7 +56,7 @@ public struct ImportVerification: Sendable, Hashable {
     public static let hash = ImportVerification(name: .hash)
 }
 
-/// The import of a file into a cache. The bytes of the file are stored like bytes from an origin.
+/// The import of a file into a cache. The bytes of the file are stored in the same way as bytes from an origin.
 private struct FileImport {
     private static let chunkSize: Int64 = 1 << 20
 

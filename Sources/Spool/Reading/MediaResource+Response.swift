@@ -133,7 +133,7 @@ extension MediaResource {
         await FreshnessUpdate(resource: try await opened()).limitUse(until: moment)
     }
 
-    /// Applies the header fields of a response to a `HEAD` request. If they belong to another version, the stored
+    /// Applies the header fields of a response to a `HEAD` request. If they belong to a different version, the stored
     /// version has to be validated before its next use (RFC 9111 §4.3.5).
     ///
     /// - Parameters:

@@ -152,7 +152,7 @@ final class Scheduler: Sendable {
                 task.cancel()
             }
             // The handler is called before a player is woken. Otherwise, the player's next request could pause a
-            // preload because the player still seems to wait.
+            // preload because the player still seems to be waiting.
             if let playbackWaits { handlers?.playbackWaits(playbackWaits) }
             for waiter in waiters { waiter.resume() }
             for (id, delay) in timers { scheduler.setTimer(id, delay) }

@@ -105,7 +105,7 @@ extension UpstreamError: LocalizedError, CustomNSError {
         switch code.name {
         case .unreachable, .timedOut, .connectionLost: "Check the network connection and try again."
         case .networkNotAllowed: "Connect to Wi-Fi, or allow cellular data."
-        case .untrustedServer: "Check the device’s date and time, and the network."
+        case .untrustedServer: "Check the device’s date and time, and its network connection."
         case .invalidRedirect, .malformedResponse, .cancelled, .other, .notPermitted: nil
         }
     }
