@@ -19,7 +19,7 @@ let package = Package(
                 .product(name: "Spool", package: "Spool"),
                 .product(name: "SpoolAVFoundation", package: "Spool"),
                 .product(name: "SpoolHTTP", package: "Spool"),
-                // The benchmarks start this command, so it is built together with them.
+                // The benchmarks run this command, so it is built together with them.
                 .product(name: "spool", package: "Spool"),
                 .product(name: "Crypto", package: "swift-crypto"),
                 .product(name: "GRDB", package: "GRDB.swift"),
@@ -30,8 +30,8 @@ let package = Package(
     ]
 )
 
-// The benchmarks use internal API. They are compiled with the package name of the package in the parent directory, so
-// that they count as part of it. The compiler names that package after its directory.
+// The benchmarks use internal API. They are compiled under the name of the package in the parent directory, so that
+// they count as part of that package. Its name is the name of its directory.
 let directory = Context.packageDirectory.split(separator: "/").dropLast().last ?? ""
 let packageName = String(directory.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
 

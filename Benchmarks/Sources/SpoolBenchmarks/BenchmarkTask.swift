@@ -2,8 +2,8 @@ import Foundation
 import Spool
 import SpoolHTTP
 
-/// The alternative to `spool get`: a process that writes all bytes of a URL to a file, with the same HTTP client and no
-/// cache.
+/// The alternative to `spool get`: a process that saves the resource at a URL as a file, with the same HTTP client and
+/// no cache.
 ///
 /// The benchmarks start it as `SpoolBenchmarks --fetch URL FILE`.
 struct BenchmarkTask {

@@ -4,16 +4,17 @@ import Foundation
 struct ProcessCost: Sendable {
     /// The time from the start of the process to its end, in seconds.
     var seconds: Double
-    /// The peak resident memory, in bytes; `nil` if the machine does not report it.
+    /// The peak resident memory in bytes, or `nil` if the system does not report it.
     var peakMemory: Int64?
-    /// The seconds of processor time in user and kernel mode; `nil` if the machine does not report it.
+    /// The processor time in user and kernel mode, in seconds, or `nil` if the system does not report it.
     var processorSeconds: Double?
 }
 
 /// Runs a command, discards its output, and measures its cost.
 ///
 /// The memory is the kernel's high-water mark (`VmHWM`). Like the processor time, it is read every 5 ms until the
-/// process ends. The result of `wait4` would include the memory that this process used when it started the command.
+/// process ends. The result of `wait4` would include the memory that this process was using when it started the
+/// command.
 ///
 /// - Throws: ``BenchmarkError`` if the exit status is not 0.
 func measure(_ command: [String]) async throws -> ProcessCost {

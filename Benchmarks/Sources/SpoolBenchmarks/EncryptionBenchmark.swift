@@ -5,7 +5,7 @@ import Spool
 extension Benchmark {
     private static let length: Int64 = 256 << 20
 
-    /// The cost of encryption, compared with the decryption of the same blocks alone and with an unencrypted cache.
+    /// The cost of encryption, compared with the cost of only decrypting the same blocks and with an unencrypted cache.
     static let encryption = Benchmark(
         name: "encryption",
         summary: "256 MiB in chunks of 1 MiB: reading from and fetching into an encrypted cache, in GB/s"
@@ -93,7 +93,7 @@ extension Benchmark {
     }
 }
 
-/// A file of blocks of 64 KiB, each encrypted separately. The cost of reading it is the minimum cost of decryption.
+/// A file of 64 KiB blocks, each encrypted separately. The cost of reading it is the minimum cost of decryption.
 private struct EncryptedFile {
     private static let blockSize = 65_536
 

@@ -42,7 +42,7 @@ extension Benchmark {
         table.add("Spool, a miss", decimal(spool), decimal(part(0.9, pair.spool)), decimal(part(0.99, pair.spool)))
         table.add(
             "the HTTP client alone", decimal(peer), decimal(part(0.9, pair.peer)), decimal(part(0.99, pair.peer)))
-        table.note = "400 requests each, alternately, with persistent connections to nginx on loopback."
+        table.note = "400 requests each, alternating, over persistent connections to nginx on loopback."
         let goal = peer * 1.1 + 1
         return Report(
             tables: [table],
@@ -55,7 +55,7 @@ extension Benchmark {
     }
 }
 
-/// Returns a quantile: the value below which the fraction `part` of the values lies.
+/// Returns a quantile: the value below which a fraction of `part` of all values lies.
 private func part(_ part: Double, _ values: [Double]) -> Double {
     let sorted = values.sorted()
     return sorted[min(sorted.count - 1, Int(Double(sorted.count) * part))]

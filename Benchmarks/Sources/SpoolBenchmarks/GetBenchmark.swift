@@ -35,7 +35,7 @@ extension Benchmark {
         }
         table.note =
             "nginx with sendfile on, tcp_nopush off; the CPU column does not include nginx. "
-            + "Peak memory is the largest of all rounds."
+            + "Peak memory is the maximum of all rounds."
         return Report(
             tables: [table],
             promises: [

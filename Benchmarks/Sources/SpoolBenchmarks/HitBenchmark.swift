@@ -45,8 +45,8 @@ extension Benchmark {
     }
 }
 
-/// Reads a file from its start to `length` in chunks. Each chunk is read into a new `Data` if `fresh` is true,
-/// otherwise into one buffer.
+/// Reads a file from its start to `length` in chunks. Each chunk is read into a new `Data` if `fresh` is `true`, and
+/// otherwise into the same buffer.
 private func readPlainly(_ file: URL, length: Int64, chunk: Int, fresh: Bool) throws {
     let handle = try FileHandle(forReadingFrom: file)
     let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: chunk, alignment: 4096)

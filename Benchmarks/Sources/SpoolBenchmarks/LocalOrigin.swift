@@ -30,7 +30,7 @@ final class LocalOrigin: Sendable {
     }
 
     deinit {
-        // SIGTERM may be blocked in a process that was started from one of Swift's threads.
+        // SIGTERM may be blocked in a process that is started from one of Swift's threads.
         kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
@@ -101,7 +101,7 @@ final class TemporaryFolder: Sendable {
     func file(_ name: String) -> URL { url.appending(path: name) }
 }
 
-/// The reason why a benchmark can't run.
+/// An error that explains why a benchmark can't run.
 struct BenchmarkError: Error, CustomStringConvertible {
     var description: String
 

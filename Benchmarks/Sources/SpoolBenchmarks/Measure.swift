@@ -1,6 +1,6 @@
 import Foundation
 
-/// Returns the nanoseconds for each operation, as the median of up to five rounds. `body` performs `operations`
+/// Returns the time per operation in nanoseconds, as the median of up to five rounds. `body` performs `operations`
 /// operations.
 ///
 /// No round starts after two seconds, so a very slow operation is measured only once. `prepare` creates the subject of
@@ -22,7 +22,7 @@ func nanoseconds<Subject>(
     return median(rounds)
 }
 
-/// The values of one metric for Spool and for its peer, in order of the rounds.
+/// The values of one metric for Spool and for its peer, one for each round.
 struct Pair: Sendable {
     var spool: [Double] = []
     var peer: [Double] = []
@@ -56,14 +56,14 @@ func median(_ values: [Double]) -> Double {
     values.isEmpty ? .nan : values.sorted()[values.count / 2]
 }
 
-/// Returns the seconds that `body` takes.
+/// Returns the time that `body` takes, in seconds.
 func seconds(_ body: () async throws -> Void) async throws -> Double {
     let begin = ContinuousClock.now
     try await body()
     return (ContinuousClock.now - begin) / .seconds(1)
 }
 
-/// Returns the load averages of one, five and fifteen minutes, which show whether the machine had other load.
+/// Returns the load averages of one, five and fifteen minutes, which show whether the machine was busy with other work.
 func loadAverage() -> String {
     var loads = [Double](repeating: 0, count: 3)
     guard getloadavg(&loads, 3) == 3 else { return "unknown" }

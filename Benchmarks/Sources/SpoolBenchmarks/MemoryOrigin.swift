@@ -38,7 +38,7 @@ struct RequestedRange {
     }
 }
 
-/// A range of the pattern in pieces of one size. The last one may be shorter.
+/// A range of the pattern, in pieces of the same size. The last piece may be shorter.
 struct PatternPieces: AsyncSequence, Sendable {
     private static let pattern = Data((0..<65_536).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) })
 

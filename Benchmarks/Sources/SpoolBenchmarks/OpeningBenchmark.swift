@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// The time to open a cache with very many resources, compared with a cache with few resources.
+    /// The time to open a cache with a very large number of resources, compared with a cache with few resources.
     static let opening = Benchmark(
         name: "opening",
         summary: "ms to open a cache directory of 100,000 resources, and one of 10; lower is better"

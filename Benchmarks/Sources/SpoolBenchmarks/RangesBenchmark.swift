@@ -9,7 +9,7 @@ extension Benchmark {
     ) {
         var table = Table(
             "operation", "fragments", "ByteRangeSet", "goal", "RangeSet", "IndexSet",
-            note: "Fragments of 12 KiB every 16 KiB. Medians of up to five rounds. A dash: no such operation."
+            note: "Fragments of 12 KiB every 16 KiB. Medians of up to five rounds. A dash means no such operation."
         )
         var promises: [Promise] = []
         for count in [1_000, 100_000] {
@@ -37,7 +37,7 @@ extension Benchmark {
     }
 }
 
-/// The contents of the three sets (a file in pieces), and the offsets to query.
+/// The contents of the three sets (the fragments of a file), and the offsets to query.
 private struct Fragments: Sendable {
     var ascending: [Range<Int64>]
     var shuffled: [Range<Int64>]

@@ -3,7 +3,7 @@ import Foundation
 /// The command that runs the named benchmarks, or all of them.
 ///
 /// Start it with `swift run -c release --package-path Benchmarks SpoolBenchmarks NAME…`. A name also selects the
-/// benchmarks that start with it and a hyphen. For example, `scale` selects `scale-hits`.
+/// benchmarks whose names start with it and a hyphen. For example, `scale` selects `scale-hits`.
 @main
 enum SpoolBenchmarks {
     /// All benchmarks. Each is a static property in its own file.
@@ -50,7 +50,7 @@ enum SpoolBenchmarks {
     }
 }
 
-/// A subcommand that compares Spool with an alternative that users have, in the same run.
+/// A subcommand that compares Spool, in the same run, with an alternative that is available to users.
 struct Benchmark: Sendable {
     var name: String
     var summary: String

@@ -2,7 +2,7 @@ import Foundation
 import GRDB
 import Spool
 
-/// A cache directory with one resource that the engine stored, and copies of its records under other keys.
+/// A cache directory with one resource that the engine stored, and with copies of its records under different keys.
 ///
 /// It depends on these parts of the format in `docs/format.md`: the tables of the catalog, the lock and the file names.
 /// Other columns are copied unchanged.
@@ -29,7 +29,8 @@ struct Stock: Sendable {
         return cache
     }
 
-    /// Returns the milliseconds to open the directory, and to read the first bytes of a resource if `reads` is true.
+    /// Returns the time to open the directory and, if `reads` is `true`, to read the first bytes of a resource. The
+    /// time is in milliseconds.
     func open(andRead reads: Bool) async throws -> Double {
         let begin = ContinuousClock.now
         let cache = try await open()
@@ -40,13 +41,13 @@ struct Stock: Sendable {
         return time
     }
 
-    /// Returns the same as ``open(andRead:)`` for a directory whose last process was killed.
+    /// Returns the same time as ``open(andRead:)`` for a directory whose last process was killed.
     func openAfterUncleanEnd(andRead reads: Bool) async throws -> Double {
         try Data("process 1 (killed)\n".utf8).write(to: folder.file("lock"))
         return try await open(andRead: reads)
     }
 
-    /// Copies the rows of the one resource, so that there are `count` resources. Each resource has blocks and an empty
+    /// Copies the rows of the only resource, so that there are `count` resources. Each resource has blocks and an empty
     /// sparse file of its length.
     private func multiply(to count: Int) throws {
         let database = try DatabaseQueue(path: folder.file("catalog.sqlite").path)
@@ -76,12 +77,12 @@ struct Stock: Sendable {
             let file = folder.file("media/\(identifier.prefix(2))/\(identifier).media")
             try Data().write(to: file)
             guard truncate(file.path, off_t(Self.length)) == 0 else {
-                throw BenchmarkError("“\(file.path)” can't be lengthened: error \(errno)")
+                throw BenchmarkError("“\(file.path)” can't be extended: error \(errno)")
             }
         }
     }
 
-    /// Copies all rows of a table, which belong to the one resource, once for each row of `copy`.
+    /// Copies all rows of a table, which belong to the only resource, once for each row of `copy`.
     ///
     /// - Parameter changes: The expressions for the columns that differ in each copy.
     private func copy(_ table: String, _ changes: [String: String], _ db: Database) throws {

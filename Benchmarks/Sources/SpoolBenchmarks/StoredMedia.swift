@@ -36,5 +36,5 @@ private func storedFile(in directory: URL) throws -> URL {
         guard file.pathExtension == "media" else { continue }
         if try file.resourceValues(forKeys: [.fileSizeKey]).fileSize ?? 0 > 0 { return file }
     }
-    throw BenchmarkError("the cache stores no media file")
+    throw BenchmarkError("the cache does not contain a media file")
 }

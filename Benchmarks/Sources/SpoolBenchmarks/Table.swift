@@ -7,7 +7,7 @@ import Foundation
 struct Table: CustomStringConvertible, Sendable {
     var headings: [String]
     var rows: [[String]] = []
-    /// A sentence under the table.
+    /// A sentence to print below the table.
     var note: String?
 
     init(_ headings: String..., note: String? = nil) {
@@ -44,7 +44,8 @@ struct Table: CustomStringConvertible, Sendable {
     }
 }
 
-/// Returns a rounded number with a comma between thousands, such as `16,226,484`. A number below 10 has one decimal.
+/// Returns a rounded number with commas between groups of three digits, such as `16,226,484`. A number below 10 has one
+/// decimal place.
 func figure(_ value: Double) -> String {
     guard value.isFinite else { return "–" }
     if value < 10 { return "\((value * 10).rounded() / 10)" }
@@ -58,7 +59,7 @@ func figure(_ value: Double) -> String {
     return groups.joined(separator: ",")
 }
 
-/// Returns a number with two decimals.
+/// Returns a number with two decimal places.
 func decimal(_ value: Double) -> String {
     value.isFinite ? String(format: "%.2f", value) : "–"
 }

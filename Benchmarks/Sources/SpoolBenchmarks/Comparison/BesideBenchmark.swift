@@ -6,10 +6,10 @@ import SpoolAVFoundation
 import SpoolHTTP
 
 extension Benchmark {
-    /// The bytes that the origin sends to a player that soon stops, with and without a cache.
+    /// The bytes that the origin sends to a player that stops early, with and without a cache.
     static let besideLeaving = Benchmark(
         name: "beside-leaving",
-        summary: "a video of 60 s and 20 MB, stopped after 5 s: MB sent by an origin of 8 MB/s, vs. no cache"
+        summary: "a 20 MB video of 60 s, stopped after 5 s: MB sent by an origin with 8 MB/s, vs. no cache"
     ) {
         let film = try await BesideFilm()
         var (plain, plainLater): ([Double], [Double]) = ([], [])
@@ -94,7 +94,7 @@ extension Benchmark {
     }
 }
 
-/// A video that each playback fetches from a new origin.
+/// A video that is fetched from a new origin for each playback.
 private struct BesideFilm {
     private static let megabyte = 1e6
     private let bytes: Data
@@ -119,7 +119,8 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(origin.bytesSent) / Self.megabyte)
     }
 
-    /// Returns the same numbers with an empty cache, and the additional megabytes sent for a second playback.
+    /// Returns the same values for an empty cache, and the additional megabytes that the origin sent for a second
+    /// playback.
     func leaveSpool() async throws -> (left: Double, later: Double, again: Double) {
         let origin = try origin()
         defer { origin.stop() }
@@ -140,11 +141,11 @@ private struct BesideFilm {
         return (Double(left) / Self.megabyte, Double(later) / Self.megabyte, Double(again) / Self.megabyte)
     }
 
-    /// The time between opening a cache, or creating a client, and playback, as in an app. The pause lets background
-    /// work and the removal of the previous round's files finish, because these are not part of a start.
+    /// The pause between opening a cache or creating a client and starting playback, as in an app. It lets background
+    /// work and the removal of the previous round's files finish, because neither is part of starting playback.
     private static let rest = Duration.milliseconds(150)
 
-    /// Returns the milliseconds to the first bytes.
+    /// Returns the time to the first bytes, in milliseconds.
     func startPassThrough(roundTrip: TimeInterval = 0) async throws -> Double {
         let origin = try origin(roundTrip: roundTrip)
         defer { origin.stop() }
@@ -154,7 +155,7 @@ private struct BesideFilm {
         return withExtendedLifetime(delegate) { time }
     }
 
-    /// Returns the milliseconds to the first bytes with an empty cache.
+    /// Returns the time to the first bytes with an empty cache, in milliseconds.
     func startSpool(roundTrip: TimeInterval = 0) async throws -> Double {
         let origin = try origin(roundTrip: roundTrip)
         defer { origin.stop() }

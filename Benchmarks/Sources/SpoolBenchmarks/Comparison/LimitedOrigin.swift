@@ -52,7 +52,7 @@ final class LimitedOrigin: Sendable {
     /// The number of body bytes that the sockets have accepted.
     var bytesSent: Int64 { line.sent }
 
-    /// Stops listening and ends all connections.
+    /// Stops listening and closes all connections.
     func stop() {
         shutdown(listener, Int32(SHUT_RDWR))
         connections.withLock { for connection in $0 { shutdown(connection, Int32(SHUT_RDWR)) } }
@@ -90,7 +90,7 @@ final class LimitedOrigin: Sendable {
         }
     }
 
-    /// Sends the response to a request. Returns false if the connection is closed.
+    /// Sends the response to a request. Returns `false` if the connection is closed.
     private func respond(to request: String, _ connection: Int32) -> Bool {
         let range = request.split(separator: "\r\n").first { $0.lowercased().hasPrefix("range: bytes=") }
         let bounds = range.map { $0.dropFirst("range: bytes=".count).split(separator: "-").compactMap { Int($0) } }
@@ -110,7 +110,7 @@ final class LimitedOrigin: Sendable {
         return true
     }
 
-    /// Sends the data. Returns false if the connection is closed.
+    /// Sends the data. Returns `false` if the connection is closed.
     private func send(_ data: Data, to connection: Int32, counting: Bool = false) -> Bool {
         data.withUnsafeBytes { (bytes: UnsafeRawBufferPointer) in
             var rest = bytes
@@ -125,7 +125,7 @@ final class LimitedOrigin: Sendable {
     }
 }
 
-/// The bandwidth limit, which all connections share. Pieces are sent one after another.
+/// The bandwidth limit, which all connections share. Pieces are sent one after the other.
 private final class Line: Sendable {
     private struct State {
         var free = ContinuousClock.now

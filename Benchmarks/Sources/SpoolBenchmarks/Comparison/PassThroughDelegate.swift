@@ -8,7 +8,7 @@ import SpoolHTTP
 /// A resource loader delegate that sends each loading request to the origin and forwards the bytes without caching
 /// them. An app without a cache behaves like this.
 ///
-/// `@unchecked Sendable`: mutable state is used only on ``queue``.
+/// `@unchecked Sendable`: mutable state is accessed only on ``queue``.
 final class PassThroughDelegate: NSObject, AVAssetResourceLoaderDelegate, @unchecked Sendable {
     let queue = DispatchQueue(label: "spool.benchmark.pass-through", qos: .userInitiated)
     private let url: URL

@@ -4,7 +4,7 @@ import Spool
 import SpoolHTTP
 
 extension Benchmark {
-    /// The effect of fifty preloads on a video that plays at the same time.
+    /// The effect of fifty concurrent preloads on a video that is playing.
     static let besidePreloading = Benchmark(
         name: "beside-preloading",
         summary: "reads of 64 KiB of a video at its bit rate while 50 files of 20 MB are preloaded: ms each"
@@ -51,7 +51,7 @@ private struct PreloadedFilm {
     enum Preloads: CaseIterable, Sendable { case none, overOwnLine, overSameLine }
 
     struct Play: Sendable {
-        /// The time for which each read waited, except the first one, in milliseconds.
+        /// The duration of each read except the first, in milliseconds.
         var reads: [Double]
         /// The megabytes that the preloads fetched during the reads.
         var megabytes: Double
@@ -94,7 +94,7 @@ private struct PreloadedFilm {
             let begin = clock.now
             guard let chunk = try await chunks.next() else { break }
             times.append((clock.now - begin) / .milliseconds(1))
-            // The reader waits for the duration of the media that was read.
+            // The reader pauses for the playing time of the chunk that it has read.
             try await clock.sleep(until: begin + interval * (Double(chunk.count) / Double(Self.piece)))
         }
         return Array(times.dropFirst())

@@ -23,7 +23,8 @@ import Foundation
         }
     }
 
-    /// Returns the milliseconds from the player's first loading request to the first media bytes that it receives.
+    /// Returns the time from the player's first loading request to the first media bytes that it receives, in
+    /// milliseconds.
     static func timeToFirstData(_ asset: AVURLAsset) async throws -> Double {
         let player = AVPlayer()
         player.headless = .init(speed: 1)
@@ -35,8 +36,8 @@ import Foundation
         return time
     }
 
-    /// Returns the milliseconds from the first loading request to the first media bytes; `nil` if there are none within ten
-    /// seconds. A separate thread checks the asset's log every 0.1 ms.
+    /// Returns the time from the first loading request to the first media bytes, in milliseconds. The result is `nil`
+    /// if no bytes are received within ten seconds. A separate thread checks the asset's log every 0.1 ms.
     nonisolated private static func firstData(_ asset: AVURLAsset) async -> Double? {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread {

@@ -1,8 +1,8 @@
-/// The blocks that users have played, in order of time. The eviction simulator replays them.
+/// The blocks that users have played, in chronological order. The eviction simulator replays them.
 ///
 /// A block is 64 KiB. Resources are numbered from 0.
 struct PlayTrace: Sendable {
-    /// The kind of media of a resource. Trace files use the raw values.
+    /// The kind of media that a resource contains. Trace files use the raw values.
     enum Kind: Int, Sendable, CaseIterable {
         case song, podcast, film, shortVideo
 
@@ -24,12 +24,12 @@ struct PlayTrace: Sendable {
         static let end = Flags(rawValue: 2)
         /// The playback session reached the end of the resource.
         static let completed = Flags(rawValue: 4)
-        /// The blocks are read without a listener, for example while an app indexes all media. The event is not
-        /// counted as a start, and its bytes are not counted as read.
+        /// The blocks are read for a purpose other than playback, for example while an app indexes all media. The event
+        /// is not counted as a start, and its bytes are not counted as read.
         static let scan = Flags(rawValue: 8)
     }
 
-    /// Blocks that a playback session reads together.
+    /// Consecutive blocks that a playback session reads at one time.
     struct Event: Sendable {
         /// The time, in seconds.
         var time: Double
@@ -67,7 +67,8 @@ struct PlayTrace: Sendable {
 
     /// Returns the blocks that a playback session needs to start immediately at this event.
     ///
-    /// These are 256 KiB at the session's position and, if the session resumes, also the first block of the resource.
+    /// These are 256 KiB at the session's position and, if the session resumes an earlier one, also the first block of
+    /// the resource.
     func startBlocks(of event: Event) -> [Int32] {
         let position = Array(event.first..<min(event.first + 4, resources[Int(event.resource)].blockCount))
         return event.first > 0 ? [0] + position : position

@@ -1,6 +1,6 @@
 import Foundation
 
-/// A builder of traces from random playback sessions, which depend only on a seed.
+/// A builder of traces of random playback sessions. The sessions depend only on a seed.
 struct PlayTraceBuilder {
     var random: SeededGenerator
     private(set) var resources: [PlayTrace.Resource] = []
@@ -9,9 +9,9 @@ struct PlayTraceBuilder {
 
     init(seed: UInt64) { random = SeededGenerator(seed: seed) }
 
-    /// Returns the trace, in order of time.
+    /// Returns the trace, in chronological order.
     func trace(_ name: String, hasOneUser: Bool = true) -> PlayTrace {
-        // The sort is stable: events with the same time retain their order.
+        // The sort is stable, so events with the same time retain their order.
         let order = events.indices.sorted { (events[$0].time, $0) < (events[$1].time, $1) }
         return PlayTrace(name: name, resources: resources, events: order.map { events[$0] }, hasOneUser: hasOneUser)
     }
@@ -77,7 +77,7 @@ struct PlayTraceBuilder {
         return now
     }
 
-    /// Reads all of a resource at once, without a listener.
+    /// Reads an entire resource at once, without playing it.
     mutating func scan(_ resource: Int32, at time: Double) {
         sessions += 1
         events.append(
@@ -110,7 +110,7 @@ struct ZipfRanks {
     }
 }
 
-/// Media of different popularity that is played repeatedly, and is replaced over time.
+/// Media of varying popularity that is played repeatedly and replaced over time.
 struct PlayCatalog {
     private(set) var resources: [Int32]
     private let ranks: ZipfRanks
@@ -127,7 +127,7 @@ struct PlayCatalog {
 
     func draw(using random: inout SeededGenerator) -> Int32 { resources[ranks.draw(using: &random)] }
 
-    /// Makes the changes of one day: replaces some resources with new ones, and swaps the ranks of others.
+    /// Applies the changes of one day: replaces some resources with new ones, and swaps the ranks of others.
     mutating func change(replacing: Int, swapping: Int, in builder: inout PlayTraceBuilder) {
         for _ in 0..<replacing {
             resources[Int.random(in: resources.indices, using: &builder.random)] = make(&builder)

@@ -3,7 +3,7 @@ import Foundation
 extension PlayTrace {
     /// Reads a trace, or an access log of `spool serve`.
     ///
-    /// - Throws: ``BenchmarkError`` with file and line.
+    /// - Throws: ``BenchmarkError`` with a file name and a line number.
     init(file: String) throws {
         let data: Data
         do {
@@ -26,8 +26,9 @@ extension PlayTrace {
     ///
     /// - `r ID BLOCKS CLASS` declares a resource. The class is 0 for a track, 1 for a podcast, 2 for a long video and 3
     ///   for a short one.
-    /// - `TIME ID FIRST COUNT SESSION FLAGS` is a read. Reads are in order of time. The time is in seconds, and a block
-    ///   is 64 KiB. The flags are a sum. 1 means the start of a session, 2 its end, 4 a complete session, and 8 a scan.
+    /// - `TIME ID FIRST COUNT SESSION FLAGS` is a read. Reads are in chronological order. The time is in seconds, and a
+    ///   block is 64 KiB. `FLAGS` is the sum of 1 (session start), 2 (session end), 4 (end of the resource reached) and
+    ///   8 (scan).
     /// - Empty lines, and lines that start with `#`, are ignored.
     ///
     /// - Throws: ``BenchmarkError`` with a line number.
@@ -51,12 +52,12 @@ extension PlayTrace {
             }
             guard fields.count == 6, let time = Double(fields[0]), time.isFinite, let begin = Int32(fields[2]),
                 let count = Int32(fields[3]), let sitting = Int32(fields[4]), let flags = UInt8(fields[5])
-            else { throw refuse("not “TIME ID FIRST COUNT SESSION FLAGS”") }
+            else { throw refuse("expected “TIME ID FIRST COUNT SESSION FLAGS”") }
             guard let resource = numbers[String(fields[1])] else { throw refuse("no resource \(fields[1])") }
             guard begin >= 0, count >= 0, begin <= resources[Int(resource)].blockCount - count else {
-                throw refuse("blocks beyond the resource's end")
+                throw refuse("the blocks extend beyond the end of the resource")
             }
-            guard time >= events.last?.time ?? time else { throw refuse("earlier than the previous event") }
+            guard time >= events.last?.time ?? time else { throw refuse("the event is earlier than the previous one") }
             events.append(
                 Event(
                     time: time, resource: resource, first: begin, count: count, sitting: sitting,

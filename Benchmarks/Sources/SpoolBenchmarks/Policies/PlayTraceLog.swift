@@ -24,8 +24,8 @@ extension PlayTrace {
     /// Reads an access log of `spool serve`.
     ///
     /// It uses responses that contain bytes of a file. Responses to one client for one path, at most ten minutes apart,
-    /// form a playback session. All media counts as tracks, because a log does not show which media an app would evict
-    /// after playback.
+    /// form a playback session. All media is treated as tracks, because a log does not show which media an app would
+    /// evict after playback.
     ///
     /// - Throws: ``BenchmarkError`` with a line number.
     init(accessLog text: String, name: String) throws {
@@ -40,7 +40,7 @@ extension PlayTrace {
             func refuse(_ why: String) -> BenchmarkError { BenchmarkError("\(name), line \(index + 1): \(why)") }
             guard let entry = try? decoder.decode(LogLine.self, from: Data(line.utf8)),
                 let time = (try? Date(entry.time, strategy: .iso8601))?.timeIntervalSince1970
-            else { throw refuse("not a line of an access log") }
+            else { throw refuse("not an entry of an access log") }
             guard [200, 206].contains(entry.status), let offset = entry.offset, offset >= 0, entry.bytes > 0,
                 offset < 1 << 46, entry.bytes < 1 << 46
             else { continue }

@@ -1,15 +1,15 @@
-/// The traces with which policies are compared: typical use of music, podcasts, long videos and short videos.
+/// The traces for comparing policies: typical use of music, podcasts, long videos and short videos.
 enum PlayTraces {
     static let day = 86_400.0
 
     /// All traces. Each is created when it is used, because some are large.
     static let all: [@Sendable () -> PlayTrace] = [music, podcasts, binge, shortVideos, household, scan]
 
-    /// Music: 5,000 tracks with Zipf 0.9, of which 50 are replaced and 50 swapped per day. A fifth of 150 playbacks per
-    /// day are skipped.
+    /// Music: 5,000 tracks with Zipf 0.9, of which 50 are replaced and 50 swapped per day. A fifth of the 150 playbacks
+    /// per day are skipped.
     @Sendable static func music() -> PlayTrace { music(days: 120, isScanned: false) }
 
-    /// Music over a shorter time, with a scan of all tracks each night.
+    /// Music over a shorter period, with a scan of all tracks each night.
     @Sendable static func scan() -> PlayTrace { music(days: 16, isScanned: true) }
 
     private static func music(days: Int, isScanned: Bool) -> PlayTrace {
@@ -54,8 +54,8 @@ enum PlayTraces {
         return builder.trace("T3 binge")
     }
 
-    /// Short videos of 2 to 20 MB: 5,000 with Zipf 0.7, of which 500 are replaced per day. Most of 300 playbacks per
-    /// day stop early.
+    /// Short videos of 2 to 20 MB: 5,000 with Zipf 0.7, of which 500 are replaced per day. Most of the 300 playbacks
+    /// per day stop early.
     @Sendable static func shortVideos() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 4)
         var videos = PlayCatalog(count: 5000, exponent: 0.7, in: &builder) { $0.add(2...20, .shortVideo) }
@@ -69,7 +69,7 @@ enum PlayTraces {
         return builder.trace("T4 short videos")
     }
 
-    /// 50 users with all of these media and similar preferences.
+    /// All of these kinds of media, played by 50 users with similar preferences.
     @Sendable static func household() -> PlayTrace {
         var builder = PlayTraceBuilder(seed: 5)
         var songs = PlayCatalog(count: 5000, exponent: 0.9, in: &builder) { $0.add(3...12, .song) }
@@ -132,8 +132,8 @@ extension PlayTraceBuilder {
         }
     }
 
-    /// Plays all of a resource in sessions several hours apart. Each session resumes one block before the end of the
-    /// previous one.
+    /// Plays an entire resource in sessions that are several hours apart. Each session resumes one block before the end
+    /// of the previous one.
     fileprivate mutating func watchInParts(
         _ resource: Int32, at time: Double, parts: Int, lasting seconds: Double, rewinds: Int = 0
     ) {

@@ -5,7 +5,7 @@ extension Benchmark {
     /// A comparison of Spool's eviction strategies on traces of playback.
     static let policies = Benchmark(
         name: "policies",
-        summary: "eviction: bytes and starts that were stored, vs. the bounds"
+        summary: "eviction: fraction of cached bytes and starts, vs. the bounds"
     ) {
         try PolicyComparison(PolicyOptions()).report()
     }
@@ -16,7 +16,7 @@ struct PolicyComparison {
     /// One row of the table, or one object in the JSON.
     struct Row: Codable, Sendable {
         var trace: String
-        /// The capacity, in percent of the footprint.
+        /// The capacity, as a percentage of the footprint.
         var capacity: Double
         var policy: String
         var isDefault: Bool

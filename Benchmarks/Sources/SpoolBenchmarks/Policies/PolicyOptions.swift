@@ -4,7 +4,7 @@ import Foundation
 struct PolicyOptions: Sendable {
     /// The trace files. If there are none, the seeded traces are used.
     var files: [String] = []
-    /// The capacities, in percent of the footprint.
+    /// The capacities, as percentages of the footprint.
     var capacities: [Double] = [1, 5, 20]
     var isJSON = false
 

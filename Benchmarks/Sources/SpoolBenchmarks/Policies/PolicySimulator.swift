@@ -1,7 +1,7 @@
 import ByteRanges
 import SpoolStorage
 
-/// A simulator that replays a trace with the eviction strategy of a real cache, but without bytes.
+/// A simulator that replays a trace with the eviction strategy of a real cache, but without storing any bytes.
 struct PolicySimulator {
     /// The results for a trace.
     struct Outcome: Sendable {
@@ -9,7 +9,8 @@ struct PolicySimulator {
         var hitBlocks = 0
         var starts = 0
         var startHits = 0
-        /// The nanoseconds that the strategy used for all events, and the number of blocks that these events read.
+        /// The time that the strategy took for all events, in nanoseconds, and the number of blocks that these events
+        /// read.
         var policyNanoseconds = 0.0
         var allBlocks = 0
 
@@ -23,7 +24,7 @@ struct PolicySimulator {
         var stored = ByteRangeSet()
         var parts = EvictableParts()
         var sessions = 0
-        /// The position of the resource's last player.
+        /// The position of the resource's most recent player.
         var position: Int64 = 0
     }
 
@@ -108,8 +109,8 @@ struct PolicySimulator {
     }
 
     private mutating func store(_ range: Range<Int64>, _ resource: Int) {
-        // Larger pieces give the same result as single blocks, but faster. Their size is limited so that a small cache
-        // acts as a window.
+        // Larger pieces give the same result as single blocks, but in less time. They are limited to a quarter of the
+        // capacity, so that a small cache can hold the most recent pieces.
         var next = range.lowerBound
         while next < range.upperBound {
             let piece = next..<min(range.upperBound, next + max(65_536, min(capacity / 4, 64 * 65_536)))
@@ -126,7 +127,7 @@ struct PolicySimulator {
 
     private mutating func reserveSpace(_ count: Int64, for piece: Range<Int64>, _ reader: Int) -> Bool {
         evictUnused(count, isLastResort: false)
-        // In media that is in use, the bytes before the player's position are evicted, starting with the first ones.
+        // In media that is in use, the bytes before the player's position are evicted, starting with the earliest ones.
         for resource in [reader] + open where used + count > capacity {
             let position = resource == reader ? piece.lowerBound : resources[resource].position
             let behind = resources[resource].stored.intersection(

@@ -5,7 +5,7 @@ extension Benchmark {
     /// The cost of opening a stored long video and of evicting it in steps, compared with a short track.
     static let scaleFilm = Benchmark(
         name: "scale-film",
-        summary: "a stored video of 10 GB: ms to the first bytes after opening, s to evict all in steps of 8 MiB"
+        summary: "a stored video of 10 GB: ms to the first bytes after opening, s to evict all of it in steps of 8 MiB"
     ) {
         let film = try await Film(length: 10_000_000_000)
         let song = try await Film(length: 4_000_000)
@@ -53,7 +53,7 @@ extension Benchmark {
 /// A cache directory with one resource, played once from start to end.
 private struct Film {
     let length: Int64
-    /// The seconds that playback took, at the speed at which bytes were received.
+    /// The time that playback took at the speed at which bytes were received, in seconds.
     let storingSeconds: Double
     private let folder: TemporaryFolder
     private let url: URL
@@ -75,7 +75,8 @@ private struct Film {
         }
     }
 
-    /// Returns the milliseconds from opening a resource in a newly opened cache to its first bytes at an offset.
+    /// Returns the time from opening a resource in a newly opened cache to its first bytes at an offset, in
+    /// milliseconds.
     func firstBytes(at offset: Int64) async throws -> Double {
         let cache = try await open()
         let time = try await seconds {

@@ -2,7 +2,7 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// The cost of a hit, compared with the cost of its system call, without and with other readers.
+    /// The cost of a hit, compared with the cost of its system call, with and without other readers.
     static let scaleHits = Benchmark(
         name: "scale-hits",
         summary: "hits of 64 KiB and 1 MiB vs. pread into a new Data, by 1 and 16 tasks, with up to 3,000 readers"
@@ -78,7 +78,7 @@ private struct Crowd {
             let isSame = resources == 1
             let media = isSame ? stored.media : stored.cache.media(for: try StoredMedia.url("\(number % resources)"))
             let start = isSame ? stored.length / Int64(count) * Int64(number) : 0
-            // Only one block of each other resource is requested, without read-ahead.
+            // Only one block of each of the other resources is requested, without read-ahead.
             let reader = media.reader(.bytes(start..<(isSame ? stored.length : 65_536)), chunkSize: 4096)
             blackHole(try await reader.next())
             readers.append(reader)

@@ -1,7 +1,7 @@
 import Foundation
 import Spool
 
-/// A measurement that reads a resource once, in pieces of one size.
+/// A measurement that reads a resource once, in pieces of the same size.
 struct Hits {
     enum Order: String, CaseIterable {
         /// One reader for each task's part of the resource.
@@ -14,7 +14,7 @@ struct Hits {
     let size: Int
     let order: Order
 
-    /// Returns the speed of concurrent tasks in GB/s. Each reads an equal part of the resource.
+    /// Returns the combined speed of concurrent tasks in GB/s. Each task reads an equal part of the resource.
     func speed(tasks: Int = 1) async throws -> Double {
         try await measure(tasks: tasks) { part in
             var count: Int64 = 0
@@ -74,7 +74,7 @@ struct Hits {
     }
 }
 
-/// A file that is read by `pread`, which is the system call of a hit.
+/// A file that is read with `pread`, the system call that a hit uses.
 struct PlainFile: Sendable {
     private let handle: FileHandle
 

@@ -2,8 +2,8 @@ import Foundation
 import Spool
 
 extension Benchmark {
-    /// The cost of a cache with very many resources, compared with a small cache and with a cache that has free
-    /// capacity.
+    /// The cost of a cache with a very large number of resources, compared with a small cache and with a cache that has
+    /// free capacity.
     static let scaleMany = Benchmark(
         name: "scale-many",
         summary: "100,000 resources: ms to the first bytes after a crash, ms for a new resource at capacity"
@@ -54,7 +54,7 @@ extension Benchmark {
                 isMet: first ? nil : pair.ratio <= 1.3)
         }
         table.note =
-            "Each resource has 256 KiB; a new one is played completely, 64 in each round. "
+            "Each resource has 256 KiB. In each round, 64 new resources are played to the end. "
             + "Files of evicted resources are sparse."
         report.tables = [table]
         return report

@@ -3,14 +3,14 @@ import HTTPTypes
 import Spool
 import Synchronization
 
-/// An `Upstream` that sends its first bytes as fast as they are read, and never sends the other bytes. It measures the
-/// time for the first bytes.
+/// An `Upstream` that sends its first bytes as fast as they are read, and never sends the rest. It measures how long
+/// sending the first bytes takes.
 struct StallingOrigin: Upstream {
     /// The number of bytes from the start that are sent.
     static let nearLength: Int64 = 32 << 20
     private static let length: Int64 = 1 << 40
 
-    /// The meter of the requests for chunks.
+    /// The meter that times the requests for chunks.
     let meter = Meter()
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
@@ -42,7 +42,7 @@ struct StallingOrigin: Upstream {
             }
         }
 
-        /// The microseconds for each chunk. A request for a chunk means that the previous chunk is stored.
+        /// The time for each chunk, in microseconds. A request for a chunk means that the previous chunk is stored.
         var microsecondsPerChunk: Double {
             state.withLock { state in
                 guard let first = state.first, state.chunks > 0 else { return .nan }

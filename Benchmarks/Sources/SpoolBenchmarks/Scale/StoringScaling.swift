@@ -43,7 +43,7 @@ extension Benchmark {
         }
         await cache.close()
         table.note =
-            "2,048 chunks each round: writing, checksums and delivery to one reader. The others wait at "
+            "2,048 chunks per round: writing, checksums and delivery to one reader. The others wait at "
             + "four distant offsets whose bytes are never received."
         return Report(tables: [table], promises: promises)
     }
@@ -61,7 +61,7 @@ private struct StoringRun {
         media = cache.media(for: try StoredMedia.url("landing/\(number)"))
     }
 
-    /// Returns the microseconds for each chunk.
+    /// Returns the time for each chunk, in microseconds.
     func time(readersElsewhere count: Int) async throws -> Double {
         // The version must be known before readers can wait for distant bytes.
         for try await chunk in media.reader(.bytes(0..<65_536)) { blackHole(chunk) }
@@ -79,7 +79,8 @@ private struct StoringRun {
                     _ = try await reader.next()
                 }
             }
-            // A waiting reader can't be observed, so the benchmark waits a little after each has started.
+            // Whether a reader is waiting can't be observed, so the benchmark pauses briefly after all readers have
+            // started.
             while begun.value < count { try await Task.sleep(for: .milliseconds(10)) }
             try await Task.sleep(for: .milliseconds(300))
             origin.meter.reset()
