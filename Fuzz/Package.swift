@@ -1,12 +1,12 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// Fuzzing of code that reads external bytes. Parsers are fuzzed with coverage guidance, but only on Linux, because
-// Apple's toolchains have no libFuzzer. Whole responses are fuzzed over a socket. README.md describes how to run the
-// fuzzers.
+// Fuzzers for the code that parses untrusted input. Parsers are fuzzed with coverage guidance, but only on Linux,
+// because Apple's toolchains have no libFuzzer. Whole responses are fuzzed over a socket. README.md describes how to
+// run the fuzzers.
 //
-// The fuzzers use internal API. They are compiled with the package name of the package in the parent directory, so that
-// they count as part of it. The compiler names that package after its directory.
+// The fuzzers use internal API. They are compiled under the name of the package in the parent directory, so that they
+// count as part of that package. Its name is the name of its directory.
 let directory = Context.packageDirectory.split(separator: "/").dropLast().last ?? ""
 let packageName = String(directory.lowercased().map { $0.isLetter || $0.isNumber ? $0 : "_" })
 

@@ -12,8 +12,8 @@ enum BoundaryChecks {
         Int128(Int64.max), Int128(UInt64.max), Int128(seconds), 253_402_300_800, 784_111_777, 1_700_000_000,
     ]
 
-    /// The numbers that an input selects. Each number is derived from two bytes of the input. After the end of the
-    /// input, all numbers are 0.
+    /// The numbers that an input selects. Each number is derived from two bytes of the input. When the input is used
+    /// up, all further numbers are 0.
     private struct Numbers {
         var bytes: ArraySlice<UInt8>
 

@@ -1,8 +1,8 @@
 import HTTPRanges
 import HTTPTypes
 
-/// The checks of every decision: it does not cause a crash, and bytes are stored only at the stated offset and never in
-/// another version.
+/// The checks for every decision: it causes no crash, and bytes are stored only at the stated offset and never in a
+/// different version.
 ///
 /// The input is the header section of a response as lines. The first line contains the three digits of the status and
 /// two bytes of flags. The other lines are fields as they are sent.

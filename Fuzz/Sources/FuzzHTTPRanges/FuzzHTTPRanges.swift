@@ -12,8 +12,8 @@ import CLibFuzzer
     }
 }
 
-/// Checks one input. The first byte selects the checks, and the rest is the text. libFuzzer calls the function by this
-/// name.
+/// Checks one input. The first byte selects the checks, and the rest is the text to parse. libFuzzer calls the function
+/// by this name.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = UnsafeBufferPointer(start: start, count: start == nil ? 0 : count)

@@ -1,8 +1,8 @@
 import HTTPRanges
 import HTTPTypes
 
-/// The checks of every parser: it does not crash, and the text that is written for its value is parsed to the same
-/// value.
+/// The checks for every parser: it does not crash, and parsing the text that represents its result gives the same
+/// result.
 enum ParserChecks {
     static func run(_ text: String) {
         if let header = RangeHeader(parsing: text) {

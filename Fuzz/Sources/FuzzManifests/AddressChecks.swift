@@ -1,6 +1,6 @@
 @testable import SpoolStreams
 
-/// The checks of every URL and reference.
+/// The checks for every URL and reference.
 enum AddressChecks {
     static func run(_ text: String, _ place: Place) {
         if let origin = try? ForwardAddress.origin(of: text) {

@@ -2,7 +2,7 @@ import XMLTokens
 
 @testable import SpoolStreams
 
-/// The checks of every MPD: a rewritten manifest can be parsed, and has the same properties and tags.
+/// The checks for every MPD: a rewritten manifest can be parsed, and has the same properties and tags.
 enum DASHChecks {
     static func run(_ bytes: [UInt8], _ place: Place) {
         guard let old = try? DASHDocument(parsing: bytes, at: place.final) else { return }
@@ -11,7 +11,7 @@ enum DASHChecks {
         checkFilter(old)
         guard let written = try? old.rewritten(requestedURL: place.requested, proxied: Place.path) else { return }
         guard let new = try? DASHDocument(parsing: written, at: place.final) else {
-            preconditionFailure("what was rewritten can't be read")
+            preconditionFailure("the rewritten manifest can't be parsed")
         }
         precondition(old.isDynamic == new.isDynamic && old.minimumUpdatePeriod == new.minimumUpdatePeriod)
         let inserts = place.final != place.requested && !old.hasBaseURL && new.hasBaseURL
@@ -19,7 +19,7 @@ enum DASHChecks {
         precondition(new.minimumUpdatePeriod ?? 0 >= 0)
     }
 
-    /// Checks that a filter for the first representation of each set leaves a document with these representations.
+    /// Checks that a document that is filtered to the first representation of each set contains these representations.
     private static func checkFilter(_ document: DASHDocument) {
         guard let presentation = try? document.presentation() else { return }
         for period in presentation.periods.indices {
@@ -32,7 +32,7 @@ enum DASHChecks {
             })
         guard let rest = try? filtered.presentation(), let text = try? filtered.rewritten(proxied: \.description),
             let seen = try? DASHDocument(parsing: text, at: document.url).presentation()
-        else { preconditionFailure("a filtered manifest cannot be read") }
+        else { preconditionFailure("the filtered manifest can't be parsed") }
         let counts = { (presentation: DASHPresentation) in
             presentation.periods.map { $0.sets.map(\.representations.count) }
         }

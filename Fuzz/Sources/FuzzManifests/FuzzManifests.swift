@@ -3,7 +3,7 @@
 /// Checks the parsers and rewriters of manifests with one input. libFuzzer calls the function by this name, with inputs
 /// that cover more and more code. A crash, a failed `precondition` of a check, or a timeout is a finding.
 ///
-/// The first byte selects the checks and the URL of the manifest, and the rest is the text.
+/// The first byte selects the checks and the URL of the manifest, and the rest is the text to parse.
 @_cdecl("LLVMFuzzerTestOneInput")
 public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: start == nil ? 0 : count))

@@ -1,6 +1,6 @@
 @testable import SpoolStreams
 
-/// The checks of every playlist: rewriting retains the number of lines and the target of each reference.
+/// The checks for every playlist: rewriting preserves the number of lines and the target of each reference.
 enum HLSChecks {
     static func run(_ bytes: [UInt8], _ place: Place) {
         let playlist = try? HLSPlaylist(parsing: bytes, at: place.final)

@@ -1,6 +1,7 @@
 @testable import SpoolStreams
 
-/// The final URL and the requested URL of a manifest, and the requests of a client that gets the manifest from a proxy.
+/// The final URL and the requested URL of a manifest, and the requests of a client that receives the manifest from a
+/// proxy.
 struct Place {
     let final: OriginURL
     let requested: OriginURL
@@ -39,7 +40,7 @@ struct Place {
             "\(original) in \(final), requested as \(requested), became \(written)")
     }
 
-    /// Returns the text with escapes for characters that are valid in a variable's value, but not in an attribute.
+    /// Returns the text, with escapes for the characters that are valid in a variable's value but not in an attribute.
     private static func plain(_ text: String) -> String {
         text.replacing("\"", with: "%22").replacing("{$", with: "%7B$")
     }

@@ -1,6 +1,6 @@
 import Foundation
 
-/// The header sections with which mutation starts. Each file contains a status line and fields, as servers send them.
+/// The header sections from which mutation starts. Each file contains a status line and fields, as servers send them.
 ///
 /// `{first}`, `{last}`, `{count}` and `{length}` are replaced by the requested range, and `{port}` by the server's
 /// port.
@@ -17,7 +17,7 @@ struct Corpus {
         tokens = Self.oddities.map { Array($0.utf8) } + [[0], [0xFF], [0x0D], [0x0A], [0x7F], [0x80, 0x80]]
     }
 
-    /// Tokens that are difficult for parsers.
+    /// Tokens that parsers often handle incorrectly.
     private static let oddities = [
         "-1", "0", "00", "65536", "4294967296", "9223372036854775807", "9223372036854775808", "18446744073709551616",
         "1e9", "0x10", "+5", "*", "*/*", "bytes", ",", ";", "=", "\"", "\\", "W/", "%00", "://", "[::1]", "@", "#",

@@ -17,14 +17,14 @@ struct FuzzCase {
 
         var description: String {
             "\(cases) cases, \(requests) requests, \(reads) reads of which \(ended) to their end, \(bytes) bytes, "
-                + "\(findings) findings; longest wait beyond a time-out \(worst)"
+                + "\(findings) findings; longest wait beyond a timeout \(worst)"
         }
     }
 
     let seed: UInt64
     let server: HostileServer
 
-    /// The maximum number of requests of a case. A read requests a few positions, and retries each of them.
+    /// The maximum number of requests in a case. A read requests a few positions, and retries each of them.
     private static let mostRequests = 400
 
     func run(_ totals: inout Totals) async throws {
@@ -70,7 +70,7 @@ struct FuzzCase {
         }
         totals.worst = max(totals.worst, worst.excess)
         if worst.excess > .seconds(1) {
-            finding(&totals, "waited \(worst.excess) beyond the time-out of a \(worst.isHead ? "head" : "body")")
+            finding(&totals, "waited \(worst.excess) beyond the timeout of a \(worst.isHead ? "head" : "body")")
         }
         let time = ContinuousClock.now - start
         if time > .seconds(30) { finding(&totals, "took \(time)") }
@@ -81,14 +81,14 @@ struct FuzzCase {
         print("seed \(seed): \(text)")
     }
 
-    /// The transport of all cases, so that a case detects a connection damaged by the previous case.
+    /// The transport that all cases share, so that a case detects a connection that the previous case damaged.
     private static let upstream: TimedUpstream = {
         var configuration = HTTPUpstream.Configuration()
         configuration.responseTimeout = .milliseconds(250)
         configuration.idleTimeout = .milliseconds(250)
         configuration.maximumRedirects = 3
-        // Three redirects need four requests, and each may take as long as the timeout. Silence is detected with a
-        // delay of up to a quarter of the timeout.
+        // Three redirects need four requests, and each may take as long as the timeout. A silent origin is detected
+        // with a delay of up to a quarter of the timeout.
         return TimedUpstream(
             AsyncHTTPClientUpstream(configuration), head: .milliseconds(250) * 4, chunk: .milliseconds(400))
     }()

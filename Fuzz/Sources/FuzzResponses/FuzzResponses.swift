@@ -6,7 +6,7 @@ import SpoolHTTP
 import Synchronization
 
 /// A fuzzer that sends mutated responses over a socket to the HTTP client and the cache. It runs one seeded case after
-/// another until the time is over.
+/// another until its time runs out.
 ///
 /// A crash ends the process; `Fuzz/responses` prints its seed and continues. Other findings are:
 /// - a wait of more than a second beyond a timeout

@@ -1,7 +1,7 @@
 import Foundation
 import SpoolTesting
 
-/// The response to one request for a range, and the end of the connection. Both are drawn at random from a seed.
+/// The response to one request for a range, and how the connection ends. Both are chosen at random from a seed.
 struct HostileResponse {
     /// The action after the last byte.
     enum Ending { case close, reset, keepOpen, next }
@@ -44,7 +44,7 @@ struct HostileResponse {
         cut(bytes, &dice, isWild: isWild)
     }
 
-    /// Splits the bytes at positions at which parsers have state, and may omit the last pieces.
+    /// Splits the bytes at positions at which a parser must retain state, and may omit the last pieces.
     private mutating func cut(_ bytes: [UInt8], _ dice: inout Dice, isWild: Bool) {
         var rest = bytes[...]
         while isWild, !rest.isEmpty, pieces.count < 12, !dice.chance(3) {

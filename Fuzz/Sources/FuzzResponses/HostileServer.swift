@@ -2,7 +2,7 @@ import Foundation
 import Glibc
 import Synchronization
 
-/// A server with plain sockets and threads, whose responses to each case depend on its seed.
+/// A server based on plain sockets and threads, whose responses in each case depend on the seed of the case.
 final class HostileServer: Sendable {
     let port: Int
     private let listener: Int32
@@ -80,7 +80,7 @@ final class HostileServer: Sendable {
         close(connection)
     }
 
-    /// Returns the header section of a request; `nil` if the client is disconnected or sends nothing for two seconds.
+    /// Returns the header section of a request; `nil` if the client disconnects or sends nothing for two seconds.
     private func receive(_ connection: Int32, _ rest: inout [UInt8]) -> String? {
         var buffer = [UInt8](repeating: 0, count: 16384)
         while true {
