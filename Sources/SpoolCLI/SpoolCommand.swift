@@ -26,7 +26,7 @@ struct SpoolCommand: AsyncParsableCommand {
             CommandGroup(name: "Demonstration", subcommands: [DemoCommand.self]),
         ])
 
-    // This is also an option group of each subcommand, so that the options may precede or follow the subcommand.
+    // This is also an option group of each subcommand, so the options may precede or follow the subcommand.
     @OptionGroup var options: CacheOptions
 
     static func main() async {
@@ -146,12 +146,13 @@ extension CacheError {
 private enum StandardDescriptors {
     /// Opens `/dev/null` for reading under the number of each closed descriptor.
     ///
-    /// Otherwise, the next opened file would get that descriptor, and output would be written to it. This function must
-    /// be called before any file is opened.
+    /// Otherwise, the next file that is opened would get that descriptor, and output would be written to it. This
+    /// function must be called before any file is opened.
     static func fill() {
         for descriptor in [STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO]
         where fcntl(descriptor, F_GETFD) == -1 && errno == EBADF {
-            // The lowest free number is this descriptor. If `/dev/null` is missing, the descriptor stays free.
+            // The new file gets this descriptor, because it is the lowest free one. If `/dev/null` is missing, the
+            // descriptor stays closed.
             _ = open("/dev/null", O_RDONLY)
         }
     }

@@ -31,7 +31,7 @@ struct UsageError {
     private static func sentence(_ message: String, _ arguments: [String]) -> String {
         let line = message.split(whereSeparator: \.isNewline).map { $0.trimmingCharacters(in: .whitespaces) }
             .joined(separator: " ")
-        // The remaining text of the parser's message repeats the cause, or lists the allowed values.
+        // The rest of the parser's message repeats the cause, or lists the allowed values.
         if let match = line.wholeMatch(of: /The value '(.*?)' is invalid for '([^']*)'.*/) {
             let (value, place) = (String(match.1), String(match.2))
             // The value after an unknown option may be a secret.
@@ -130,11 +130,11 @@ enum CommandNames {
         "encrypt": "rekey", "decrypt": "rekey",
     ]
 
-    /// Returns a suggestion for an unknown word that is typed as a subcommand, or after `help`.
+    /// Returns a suggestion for an unknown word that was typed as a subcommand, or after `help`.
     ///
     /// - Returns: `nil` if there is no such word.
     static func correction(of arguments: [String]) -> String? {
-        // This option of swift-argument-parser is followed by a word that is not a subcommand.
+        // The word that follows this option of swift-argument-parser is not a subcommand.
         if arguments.first == "--generate-completion-script" { return nil }
         let words = CommandWords.all(in: arguments).prefix(2)
         return (words.first == "help" ? words.last : words.first).flatMap { correction(of: $0) }

@@ -21,7 +21,7 @@ struct CacheOptions: ParsableArguments {
     @Flag(help: "Write a log to standard error.")
     var verbose = false
 
-    /// The open cache of this process, while it runs a command for another process.
+    /// The cache that this process has open, while it runs a command for another process.
     @TaskLocal static var serverCache: MediaCache?
 
     /// The cache directory.
@@ -43,7 +43,7 @@ enum CacheLocation {
     /// Returns the cache directory: the option's value if set, otherwise `SPOOL_CACHE`, otherwise the platform's
     /// folder.
     ///
-    /// Empty strings are treated as not set.
+    /// Empty strings are treated as unset.
     static func directory(option: String?, environment: [String: String], home: URL) -> URL {
         func path(_ text: String?) -> URL? {
             guard let text, !text.isEmpty else { return nil }
@@ -53,7 +53,7 @@ enum CacheLocation {
         #if canImport(Darwin)
         return home.appendingPathComponent("Library/Caches/spool", isDirectory: true)
         #else
-        // The XDG Base Directory Specification requires that relative paths are ignored.
+        // The XDG Base Directory Specification requires relative paths to be ignored.
         let base = environment["XDG_CACHE_HOME"].flatMap { $0.hasPrefix("/") ? path($0) : nil }
         return (base ?? home.appendingPathComponent(".cache")).appendingPathComponent("spool", isDirectory: true)
         #endif

@@ -1,7 +1,7 @@
 #if Tools
 import Foundation
 
-/// The words of a command line that are neither options nor their values. They can be found even if the subcommand is
+/// The words of a command line that are neither options nor option values. They can be found even if the subcommand is
 /// unknown.
 enum CommandWords {
     /// Returns all words, in order. The first one is the subcommand.
@@ -21,9 +21,9 @@ enum CommandWords {
     }
 }
 
-/// The display of command-line arguments in messages, without possible secrets.
+/// The form in which messages show command-line arguments, without possible secrets.
 enum RedactedArgument {
-    /// Returns each argument with the text to show instead.
+    /// Returns each argument, paired with the text to show instead.
     static func all(of arguments: [String]) -> [(String, String)] {
         // The shell splits a value without quotes into several arguments.
         var isInHeader = false
@@ -46,7 +46,7 @@ enum RedactedArgument {
         }
     }
 
-    /// Returns the option before a value, in a form that may be shown, or `nil` if there is none.
+    /// Returns the option that precedes a value, in a form that may be shown, or `nil` if there is none.
     static func option(before value: String, in arguments: [String]) -> String? {
         guard let place = arguments.firstIndex(of: value), place > 0 else { return nil }
         let previous = arguments[place - 1]

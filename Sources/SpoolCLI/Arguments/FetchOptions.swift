@@ -12,7 +12,7 @@ struct FetchOptions: ParsableArguments {
         help: ArgumentHelp(
             "A header field to send to the origin, or @FILE for a file with one field per line; may be repeated.",
             discussion: "Other users can read command lines, so put tokens in a file. The fields in the "
-                + "file that $SPOOL_HEADERS names are also sent. Fields of the same name in --header replace them.",
+                + "file that $SPOOL_HEADERS names are also sent. Fields with the same name in --header replace them.",
             valueName: "name: value"))
     var headers: [HeaderOption] = []
 
@@ -58,7 +58,7 @@ struct FetchOptions: ParsableArguments {
         }
     }
 
-    /// Returns sources with the same header fields, which are read once.
+    /// Returns sources that share the same header fields, which are read once.
     ///
     /// - Throws: The same errors as ``source(_:)``.
     func sources(_ urls: [URL]) async throws -> [MediaSource] {

@@ -21,7 +21,7 @@ struct HeaderArgument: Hashable, Sendable {
 
 /// The value of `--header`: a field, or `@FILE` for a file of fields.
 ///
-/// Fields from a file do not appear in the list of processes.
+/// Fields from a file do not appear in the process list.
 enum HeaderOption: Hashable, Sendable, ExpressibleByArgument {
     case field(HeaderArgument)
     case file(String)

@@ -28,7 +28,7 @@ extension MediaURL {
 
 extension URL {
     /// Parses a URL from a command line. After the host, bytes that are not allowed in a URL are percent-encoded. Bytes
-    /// that are already percent-encoded stay unchanged.
+    /// that are already percent-encoded remain unchanged.
     ///
     /// Foundation's own parser encodes all percent signs in a string that contains an invalid byte.
     fileprivate init?(entered text: String) {
@@ -61,7 +61,7 @@ struct URLList {
     /// The URLs, in the order of the file.
     private(set) var urls: [MediaURL] = []
 
-    /// The maximum size of the file, in bytes. It is enough for several hundred thousand URLs.
+    /// The maximum size of the file, in bytes. The size is sufficient for several hundred thousand URLs.
     private static let limit = 64 << 20
 
     /// Reads the file at `path`, or standard input for `-`. This blocks the thread. For a pipe, it blocks until the

@@ -5,12 +5,12 @@ import Spool
 
 /// A file that may contain secrets: header fields, a key, a passphrase, or a list of URLs.
 struct SecretFile {
-    /// The contents.
+    /// The contents of the file.
     let data: Data
     /// Whether other users of the machine can read the file.
     private let isReadableByOthers: Bool
 
-    /// The reason why a file cannot be used, as the end of a sentence.
+    /// The reason that a file cannot be used, phrased as the end of a sentence.
     struct Failure: Error {
         var cause: String
     }
@@ -70,8 +70,8 @@ enum KeyFile {
         let passphrase = Data(bytes.prefix { $0 != UInt8(ascii: "\n") && $0 != UInt8(ascii: "\r") })
         guard !passphrase.isEmpty else { throw failure(path, "passphrase", "has an empty first line") }
         return EncryptionKey { salt in
-            // With these parameters, scrypt uses 32 MiB and a parallelism of three. They are among the settings for
-            // scrypt in OWASP's cheat sheet on password storage.
+            // With these parameters, scrypt uses 32 MiB and a parallelism of three. This combination is one of the
+            // scrypt settings in OWASP's Password Storage Cheat Sheet.
             let key = try KDF.Scrypt.deriveKey(
                 from: passphrase, salt: salt, outputByteCount: EncryptionKey.byteCount, rounds: 1 << 15, blockSize: 8,
                 parallelism: 3)

@@ -103,7 +103,7 @@ struct ServingOptions: ParsableArguments {
     }
 }
 
-/// The treatment of `Cache-Control` in requests, as values of an option.
+/// The ways to treat `Cache-Control` in requests, as values of an option.
 enum RequestDirectivesRule: String, ExpressibleByArgument, CaseIterable, Sendable {
     case follow, ignore
 }

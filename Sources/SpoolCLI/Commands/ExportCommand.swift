@@ -92,7 +92,7 @@ struct ImportCommand: AsyncParsableCommand {
     }
 
     /// Opens the cache for writing. A server that uses the directory cannot run this command, because it does not read
-    /// files for other processes.
+    /// files on behalf of other processes.
     private func withWritableCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R {
         do {
             return try await options.withCache(capacity: fetching.size.capacity, upstream: fetching.upstream(), body)

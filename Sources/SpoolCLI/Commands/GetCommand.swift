@@ -115,7 +115,7 @@ struct GetCommand: AsyncParsableCommand {
         if options.json { try Output.json(report) } else { try Output.line(report.text) }
     }
 
-    /// Opens the target. This happens after the cache is opened, because the check of the output path needs the cache
+    /// Opens the target. This happens after the cache is opened, because checking the output path requires the cache
     /// directory.
     private func target() async throws -> OutputTarget {
         if let output, output != "-" { try options.rejectOutputInCache(output) }
@@ -124,7 +124,7 @@ struct GetCommand: AsyncParsableCommand {
 
     /// Writes the report.
     ///
-    /// - Parameter isServers: Whether a server stores the received bytes, and records them with a delay.
+    /// - Parameter isServers: Whether a server stores the received bytes, and therefore records them with a delay.
     private func report(
         _ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, isServers: Bool = false
     ) async throws {
@@ -144,7 +144,7 @@ struct GetCommand: AsyncParsableCommand {
         do {
             return try await options.contents(of: url.key)?.first
         } catch is CacheError {
-            // All bytes were delivered. A report without the stored ranges is better than an error.
+            // All bytes have been delivered, so a report without the stored ranges is better than an error.
             return nil
         }
     }

@@ -66,8 +66,7 @@ struct InfoCommand: AsyncParsableCommand {
 }
 
 extension StoredPresentation {
-    /// The stored share, as text for a narrow column. For a stream, it is the number of complete files out of the
-    /// number of stored files.
+    /// The stored share, as text for a narrow column. For a stream, it shows how many of the stored files are complete.
     var share: String { parts.isEmpty ? media.share : "\(completeFileCount)/\(fileCount)" }
 
     /// Returns the stored share as a bar of `cells` characters.

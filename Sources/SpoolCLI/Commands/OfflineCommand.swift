@@ -7,7 +7,7 @@ import Spool
 struct OfflineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "offline", abstract: "Manage named sets of media downloaded for offline playback.",
-        discussion: "The media of a set is pinned until the set is released.",
+        discussion: "The media in a set stays pinned until the set is released.",
         subcommands: [OfflineAddCommand.self, OfflineListCommand.self, OfflineRemoveCommand.self])
 
     @OptionGroup var options: CacheOptions
@@ -54,7 +54,7 @@ struct OfflineAddCommand: AsyncParsableCommand {
         let (items, failures, warnings) = try await options.withCache(
             capacity: fetching.size.capacity, upstream: fetching.upstream()
         ) { cache in
-            // The cache of a server stays open afterwards, and the server writes its own warnings.
+            // A server's cache stays open afterward, and the server writes its own warnings.
             let warnings = CacheOptions.serverCache == nil ? Warnings(of: cache) : nil
             let session = OfflineSession(cache, set: set, isQuiet: options.json)
             let failures = try await session.run(sources, savingQuery: saveQuery)

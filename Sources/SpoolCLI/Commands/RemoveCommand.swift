@@ -32,7 +32,7 @@ struct RemoveCommand: AsyncParsableCommand {
     var prefix: String?
     @Option(
         help: ArgumentHelp(
-            "Remove all media with this tag in the origin's Surrogate-Key or Cache-Tag.", valueName: "tag"))
+            "Remove all media with this tag in the origin's Surrogate-Key or Cache-Tag field.", valueName: "tag"))
     var tag: String?
     @Argument(help: "The URLs of the media.") var urls: [MediaURL] = []
 
@@ -66,7 +66,7 @@ struct RemoveCommand: AsyncParsableCommand {
             let stored = Set(contents.map(\.key))
             let wanted = Set(urls.map(\.key))
             let cancelled = Set(outcome.cancelled.map { cache.key(for: $0) }).subtracting(stored)
-            // The first bytes of a preload may not have a record yet.
+            // The first bytes of a preload may not be recorded yet.
             for key in cancelled where all || wanted.contains(key) { try await cache.remove(key) }
             outcome.failures = urls.filter { !stored.contains($0.key) && !cancelled.contains($0.key) }.map(\.notStored)
             let presentations = StoredPresentation.presentations(in: contents)

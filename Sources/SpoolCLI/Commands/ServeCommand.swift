@@ -101,7 +101,7 @@ struct ServeCommand: AsyncParsableCommand {
             try await server.start()
             try await RunningServer.announce(server, in: cache)
             try Output.line("listening on \(server.listeningAddress)")
-            // Output to a file or a pipe may be stored, and the URL contains the token.
+            // Output to a file or pipe may be stored, but the URL contains the token.
             if Output.isOutputTerminal, let page = server.pageAddress, let token = configuration.operatorSettings?.token
             {
                 try Output.line("page: \(page)#token=\(token.text)")

@@ -97,7 +97,7 @@ struct Demo: Sendable {
         configuration.port = 0
         configuration.logger = options.logger
         let cache = try await options.openNow(upstream) { cache in
-            // An origin that is switched off can't revalidate the file, which does not change.
+            // The file does not change, and an origin that is switched off can't revalidate it.
             cache.freshness = .immutable
             configuration.configure(&cache)
         }
@@ -161,7 +161,7 @@ struct Demo: Sendable {
         return (report, recording.withLock { $0 })
     }
 
-    /// Returns whether the exported media equals the origin's file, or `nil` if that file is not available.
+    /// Returns whether the exported media is identical to the origin's file, or `nil` if that file is not available.
     private func compare(_ origin: DemoOrigin, _ options: CacheOptions, in folder: URL) async throws -> Bool? {
         guard let file = origin.file else { return nil }
         let copy = folder.appendingPathComponent("copy")

@@ -3,7 +3,7 @@
 import Foundation
 
 extension DemoMedia {
-    /// Throws an error, because apps on these systems cannot start ffmpeg.
+    /// Throws an error, because apps on these systems can't start ffmpeg.
     ///
     /// - Throws: ``CommandFailure``, always.
     static func make(in folder: URL) async throws -> URL {

@@ -60,7 +60,7 @@ struct DemoOrigin: Sendable {
         return (bytes, bytes - server.log.distinctBytesSent(url.path), interrupted)
     }
 
-    /// A transport that fails each request, as if there were no network.
+    /// A transport that fails every request, as if there were no network.
     private struct UnreachableUpstream: Upstream {
         func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
             throw UpstreamError(.unreachable, "the network is switched off for the second playback")

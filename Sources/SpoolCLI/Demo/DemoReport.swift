@@ -12,9 +12,9 @@ struct ServedPlayback: Encodable, Sendable {
     var originRequests: Int
 }
 
-/// The result of the demonstration in at most 20 lines, and whether the cache met its checks.
+/// The result of the demonstration in at most 20 lines, and whether the cache passed the checks.
 struct DemoReport: Sendable {
-    /// A promise of the cache, and whether it was met.
+    /// A property that the cache promises, and whether it held.
     struct Check: Sendable {
         var text: String
         var isPassed: Bool
@@ -24,7 +24,7 @@ struct DemoReport: Sendable {
     var name: String
     /// The length of the media in bytes, or `nil` if it is unknown.
     var length: Int64?
-    /// The reports of the playbacks with AVPlayer.
+    /// The reports on playback with AVPlayer.
     var first: PlaybackReport
     var second: PlaybackReport
     /// The playback through the proxy server, or `nil` if no other player is installed.
@@ -37,7 +37,7 @@ struct DemoReport: Sendable {
     var seeks: [SeekArgument]
     /// The counts that the origin's socket reported, or `nil` if the origin is not the local server.
     var sent: (bytes: Int64, again: Int64, interrupted: Int)?
-    /// Whether the cached file equals the origin's, byte for byte, or `nil` if that is unknown.
+    /// Whether the cached file is identical to the origin's, byte for byte, or `nil` if that is unknown.
     var isIdentical: Bool?
 
     private static let cells = 64
@@ -45,7 +45,7 @@ struct DemoReport: Sendable {
     /// transfer counts as complete at the origin if its socket has already accepted all of the bytes.
     private var allowance: Int64 { (64 << 10) * Int64(max(sent?.interrupted ?? 0, seeks.count)) }
 
-    /// The checks of the cache, and whether they were met.
+    /// The checks of the cache, and whether it passed them.
     var checks: [Check] {
         let storedRanges = cached.byteCount
         var checks = [
@@ -73,7 +73,7 @@ struct DemoReport: Sendable {
         }
         if let isIdentical {
             checks.append(
-                Check(text: "the cached file equals the origin's, byte for byte", isPassed: isIdentical))
+                Check(text: "the cached file is identical to the origin's, byte for byte", isPassed: isIdentical))
         }
         return checks
     }

@@ -2,7 +2,7 @@
 #if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
 import Foundation
 
-/// A player from another project, which the demonstration starts as a process.
+/// A third-party player, which the demonstration starts as a process.
 struct ExternalPlayer: Sendable {
     /// The name for the report.
     let name: String

@@ -64,7 +64,7 @@ final class Fetch: Sendable {
     }
 
     /// Returns whether the cache can't use the origin's response, such as a compressed one, but the user may be able to
-    /// use it. In that case, no byte of the response has been delivered.
+    /// use it. In that case, no bytes of the response have been delivered.
     private func mayPassOn(_ error: CacheError) -> Bool {
         error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
             && range == .all && !target.isCacheOnly && progress.withLock { $0.line.done == 0 }
@@ -169,7 +169,7 @@ struct FetchReport: Encodable, Sendable {
     /// Creates a report.
     ///
     /// - Parameters:
-    ///   - counts: The statistics after the cache was closed, when no bytes are in transit.
+    ///   - counts: The statistics after the cache has been closed, when no bytes are in transit.
     ///   - kept: The stored part of the resource, or `nil` if nothing is stored.
     init(_ outcome: Fetch.Outcome, of source: MediaSource, counts: TransferStatistics, kept: StoredResource?) {
         url = source.redactedURL

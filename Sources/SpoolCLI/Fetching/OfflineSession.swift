@@ -28,7 +28,7 @@ struct OfflineSession {
         var savingQuery = savingQuery
         if sources.isEmpty {
             guard let found = try await cache.downloads.set(set) else { throw OfflineReport.noSet(set) }
-            // Recorded queries stay unchanged.
+            // Queries that are already recorded remain unchanged.
             savingQuery = true
             sources = found.items.compactMap { $0.url.map { MediaSource(url: $0) } }
             failures = found.missing.filter { $0.url == nil }.map { item in

@@ -83,14 +83,15 @@ final class OutputTarget: Sendable {
 /// A file that is named `NAME.partial` until it is complete, next to the file that it replaces.
 ///
 /// After an interruption, the partial file is removed, because the bytes are in the cache. A file that a killed process
-/// left is continued only if it starts with the same bytes. Therefore, files of other programs are never overwritten.
+/// left behind is resumed only if it starts with the same bytes. Therefore, files of other programs are never
+/// overwritten.
 private final class PartialFile: Sendable {
     private struct State {
         /// The number of bytes appended so far.
         var offset: Int64 = 0
         /// The size of the file when it was opened.
         let found: Int64
-        /// Whether only this command wrote to the file.
+        /// Whether only this command has written to the file.
         var isOurs: Bool { found == 0 || offset > found }
     }
 
@@ -129,7 +130,7 @@ private final class PartialFile: Sendable {
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
                 throw CommandFailure(.unwritable, "“\(partial)” is being written by another process")
             }
-            // A replaced file retains its mode.
+            // The new file gets the mode of the file that it replaces.
             if let mode, fchmod(descriptor, mode) != 0 { throw Output.unwritable("“\(partial)”", errno) }
             state = Mutex(State(found: found))
         } catch {
@@ -178,7 +179,7 @@ private final class PartialFile: Sendable {
         }
     }
 
-    /// Renames the file to its final name after its bytes are on the device. This blocks the thread.
+    /// Flushes the bytes to the device, and then renames the file to its final name. This blocks the thread.
     func finish() throws {
         guard state.withLock({ $0.offset >= $0.found }) else { throw Self.unrelatedPartialFile(partial) }
         // Pipes and some network file systems can't be synchronized.
@@ -190,7 +191,7 @@ private final class PartialFile: Sendable {
 
     /// Removes the file if only this command has written to it.
     func discard() {
-        // A failure to remove the file is ignored, because the original error is reported.
+        // If the file can't be removed, the failure is ignored, because the original error is reported.
         if state.withLock({ $0.isOurs }) { unlink(partial) }
     }
 }

@@ -5,7 +5,7 @@ import Synchronization
 
 /// A session that preloads media, and prints a line for each finished item.
 struct PreloadSession {
-    /// The numbers of the progress line.
+    /// The numbers that the progress line shows.
     private struct Tally {
         var ended = 0
         var storedBytes: Int64 = 0
@@ -36,7 +36,7 @@ struct PreloadSession {
         let tally = Mutex(Tally())
         let line = LiveLine { columns in
             let tally = tally.withLock { $0 }
-            // At most 256 preloads run at the same time, so later ones have usually not stored anything yet.
+            // At most 256 preloads run at the same time, so later ones usually haven't stored anything yet.
             let running = preloads[tally.ended...].prefix(256)
             let bytes = running.reduce(tally.storedBytes) { $0 + $1.state.storedByteCount }
             let text = "\(tally.ended) of \(preloads.count.counted("file"))  \(ByteCount(bytes: bytes).text)"

@@ -5,7 +5,7 @@ import Spool
 import SpoolProxy
 import Synchronization
 
-/// The download of a whole stream into the cache, with a display of its progress.
+/// A download of an entire stream into the cache, which shows its progress.
 final class StreamFetch: Sendable {
     /// The result of the download.
     struct Outcome: Sendable {
@@ -74,7 +74,7 @@ struct StreamReport: Encodable, Sendable {
 
     /// Creates a report.
     ///
-    /// - Parameter counts: The statistics of the whole cache after it was closed.
+    /// - Parameter counts: The statistics of the entire cache after it has been closed.
     init(_ outcome: StreamFetch.Outcome, of source: MediaSource, counts: TransferStatistics) {
         let progress = outcome.summary.progress
         url = source.redactedURL

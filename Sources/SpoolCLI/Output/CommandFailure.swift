@@ -26,7 +26,7 @@ struct CommandFailure: Error {
         case damaged
         /// The video of the demonstration could not be generated.
         case noVideo
-        /// The demonstration found that the cache broke a promise.
+        /// The demonstration found that the cache failed a check.
         case checkFailed
     }
 
@@ -41,13 +41,13 @@ struct CommandFailure: Error {
     }
 }
 
-/// The failures of some items of a command whose other items succeeded.
+/// The failures of some items of a command, when its other items succeeded.
 struct CommandFailures: Error {
     /// One error for each failed item.
     var all: [any Error]
 }
 
-/// An error of the cache whose next step is not the usual one for its code.
+/// A cache error whose advice differs from the usual advice for its code.
 struct AdvisedError: Error {
     var error: CacheError
     /// The next step for the user, or `nil` if the message includes it.
@@ -63,11 +63,11 @@ struct AdvisedError: Error {
 enum Warning: String, CaseIterable, Sendable {
     /// New media is not stored, or a damaged catalog was moved aside. This is detected when the cache is opened.
     case opening
-    /// The media that is played or fetched is not stored.
+    /// The media that is being played or fetched is not stored.
     case notCached
     /// The media has changed at its origin.
     case originChanged
-    /// Stored bytes were damaged, and are fetched again.
+    /// Stored bytes were damaged, and will be fetched again.
     case damaged
     /// A file that contains header fields, a key or a passphrase is readable by other users.
     case readableSecret
@@ -78,7 +78,7 @@ enum Warning: String, CaseIterable, Sendable {
     func report(_ text: String) { Output.remark("warning: " + text.abbreviated) }
 }
 
-/// A writer of warnings from a cache to standard error. It writes each kind once.
+/// A writer of warnings from a cache to standard error. It writes each kind of warning once.
 struct Warnings: Sendable {
     private let task: Task<Void, Never>
 
@@ -87,7 +87,7 @@ struct Warnings: Sendable {
     /// - Parameter onEvent: A function that receives all events.
     init(of cache: MediaCache, onEvent: @escaping @Sendable (CacheEvent) -> Void = { _ in }) {
         task = Task { [events = cache.events(), isReadOnly = cache.readOnlyReason != nil] in
-            // A read-only cache was already reported when it was opened.
+            // That a cache is read-only has already been reported.
             var reported: Set<Warning> = isReadOnly ? [.notCached] : []
             for await event in events {
                 onEvent(event)
@@ -109,7 +109,7 @@ struct Warnings: Sendable {
         }
     }
 
-    /// Waits until all events are reported. Call this method after the cache is closed.
+    /// Waits until all events have been reported. Call this method after the cache is closed.
     func end() async { await task.value }
 }
 #endif

@@ -5,8 +5,8 @@ import Synchronization
 /// An executor for calls that another process may block forever, such as those that use a pipe without a reader or
 /// writer.
 ///
-/// Such a call cannot be interrupted. Instead, a cancelled task stops waiting for it. A thread that stays blocked ends
-/// with the process.
+/// Such a call cannot be interrupted. Instead, a cancelled task stops waiting for it. If the thread stays blocked, it
+/// ends with the process.
 final class InterruptibleExecutor: Sendable {
     private let executor: BlockingExecutor
 
@@ -36,7 +36,8 @@ final class InterruptibleExecutor: Sendable {
         }
     }
 
-    /// The task that waits for one call. It is resumed once, by the result or by a cancellation.
+    /// The result of one call, for the task that waits for it. The task is resumed once, by the result or by a
+    /// cancellation.
     private final class Wait<R: Sendable>: Sendable {
         private enum State {
             case new

@@ -17,7 +17,7 @@ enum Output {
     /// The receiver of the output while a command runs for another process. It replaces standard output and error.
     @TaskLocal static var captured: CapturedOutput?
 
-    /// Whether a line on standard error can be redrawn, which is not possible on a dumb terminal.
+    /// Whether a line on standard error can be redrawn. This is not possible on a dumb terminal.
     static var canDraw: Bool { isErrorTerminal && canDraw(terminal: ProcessInfo.processInfo.environment["TERM"]) }
 
     /// Returns whether the terminal type in `TERM` supports the control sequences of ``draw(_:)``.
@@ -73,11 +73,11 @@ enum Output {
     }
 
     private static func report(_ text: String) {
-        // If standard error can't be written, there is no other place to report the error.
+        // If standard error can't be written, the error can't be reported anywhere else.
         _ = Array(text.utf8).withUnsafeBytes { write($0, to: STDERR_FILENO) }
     }
 
-    /// Writes all bytes. This blocks the thread for as long as necessary.
+    /// Writes all bytes, and blocks the thread for as long as necessary.
     ///
     /// - Returns: The system's error, or 0 if all bytes were written.
     static func write(_ bytes: UnsafeRawBufferPointer, to descriptor: Int32) -> Int32 {
@@ -146,7 +146,7 @@ extension StringProtocol {
         }
     }
 
-    /// The text without the middle of very long words, such as a URL of several kilobytes.
+    /// The text with very long words, such as a URL of several kilobytes, shortened in the middle.
     var abbreviated: String {
         split(separator: " ", omittingEmptySubsequences: false)
             .map { $0.count > 300 ? "\($0.prefix(200))…\($0.suffix(60))" : String($0) }

@@ -2,7 +2,7 @@
 import ByteRanges
 import Foundation
 
-/// The numbers of the progress line, and its text. This type does not depend on a terminal or a clock.
+/// The numbers that the progress line shows, and its text. This type does not depend on a terminal or a clock.
 struct ProgressLine: Sendable {
     /// The name of the file.
     var name: String
@@ -10,7 +10,7 @@ struct ProgressLine: Sendable {
     var done: Int64 = 0
     /// The number of bytes to deliver, or `nil` while it is unknown.
     var goal: Int64?
-    /// The current rate in bytes per second, or `nil` initially.
+    /// The current rate in bytes per second, or `nil` until it is known.
     var rate: Double?
     /// The stored ranges of the file.
     var storedRanges = ByteRangeSet()
@@ -41,7 +41,7 @@ struct ProgressLine: Sendable {
     }
 }
 
-/// A line of a terminal that is redrawn while a command runs.
+/// A line on a terminal that is redrawn while a command runs.
 ///
 /// Nothing is drawn unless standard error is a terminal that can redraw lines.
 struct LiveLine: Sendable {
@@ -75,7 +75,7 @@ struct LiveLine: Sendable {
 struct RateEstimate: Sendable {
     private var samples: [(seconds: Double, bytes: Int64)] = []
 
-    /// Adds a sample, and returns the rate in bytes per second, or `nil` initially.
+    /// Adds a sample, and returns the rate in bytes per second, or `nil` until it is known.
     mutating func note(_ bytes: Int64, at seconds: Double) -> Double? {
         samples.append((seconds, bytes))
         while samples.count > 2, samples[1].seconds < seconds - 5 { samples.removeFirst() }
@@ -103,16 +103,16 @@ enum RangeBar {
 
     /// Returns the number of cells that fit on a line, or 0 if fewer than ten fit.
     ///
-    /// - Parameter room: The number of free characters, or `nil` for no limit.
+    /// - Parameter room: The number of available characters, or `nil` for no limit.
     static func cells(upTo most: Int, in room: Int?) -> Int {
         let cells = min(most, room ?? most)
         return cells >= 10 ? cells : 0
     }
 
-    /// Returns a line with a bar of up to 40 cells between two texts, in fewer than `columns` characters.
+    /// Returns a line with a bar of up to 40 cells between two pieces of text, in fewer than `columns` characters.
     ///
-    /// If there are too few columns, the bar gets shorter. If that is not enough, the first text is left out, and then
-    /// the bar.
+    /// If there are too few columns, the bar gets shorter. If that is not enough, the first piece of text is omitted,
+    /// and then the bar.
     static func line(
         before: String, _ storedRanges: ByteRangeSet, length: Int64?, after: String, columns: Int
     ) -> String {

@@ -45,7 +45,7 @@ struct PlayCommand: AsyncParsableCommand {
     }
 }
 
-/// A playback through a cache, from opening the cache to the report.
+/// A playback session through a cache, from opening the cache to the report.
 struct Play: Sendable {
     /// The cache directory.
     var options: CacheOptions
@@ -87,7 +87,7 @@ struct Play: Sendable {
             return (report, asset.media, warnings)
         }
         await warnings.end()
-        // Playback has ended. A report without the stored ranges is better than an error.
+        // Playback has ended, so a report without the stored ranges is better than an error.
         let kept = try? await options.contents(of: media?.key)?.first
         report.add(media?.statistics ?? TransferStatistics(), kept: kept)
         return report
@@ -181,7 +181,8 @@ struct PlaybackReport: Encodable, Sendable {
         time = outcome.time
     }
 
-    /// Adds the statistics of the resource. Call this method after the cache was closed, when no bytes are in transit.
+    /// Adds the statistics of the resource. Call this method after the cache has been closed, when no bytes are in
+    /// transit.
     mutating func add(_ counts: TransferStatistics, kept: StoredResource?) {
         bytesFromCache = counts.bytesFromCache
         bytesFromOrigin = counts.bytesFromOrigin

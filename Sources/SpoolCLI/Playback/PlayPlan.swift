@@ -2,9 +2,9 @@
 import ArgumentParser
 import Foundation
 
-/// The plan of a playback: the seeks in order, and the time to stop. It does not control the player.
+/// The plan for a playback session: the seeks in order, and the time at which to stop. It does not control the player.
 struct PlayPlan: Sendable {
-    /// The next step of a playback.
+    /// The next step of a playback session.
     enum Step: Equatable, Sendable {
         case proceed
         case seek(SeekArgument)
@@ -21,10 +21,10 @@ struct PlayPlan: Sendable {
     /// Creates a plan.
     ///
     /// - Parameters:
-    ///   - seeks: The seeks. Each is performed once, when playback has reached its `at` and the previous seeks are
+    ///   - seeks: The seeks. Each is performed once, when playback has reached its `at` and the previous seeks have
     ///     finished.
-    ///   - until: The time to stop at. It applies when playback reaches it from an earlier time, or if no seeks are
-    ///     left.
+    ///   - until: The time at which to stop. It applies when playback reaches it from an earlier time, or if no seeks
+    ///     are left.
     init(seeks: [SeekArgument] = [], until: Double? = nil, rate: Double = 1) {
         self.seeks = seeks[...]
         self.until = until
@@ -46,7 +46,7 @@ struct PlayPlan: Sendable {
 extension PlayPlan {
     /// Returns a plan that leaves missing ranges and fills them later.
     ///
-    /// Near the start, playback seeks to the last third. Soon afterwards, it seeks back, and then continues to the end.
+    /// Near the start, playback seeks to the last third. Soon afterward, it seeks back, and then continues to the end.
     static func tour(ofSeconds duration: Double) -> PlayPlan {
         let time = { (share: Double) in (duration * share * 10).rounded() / 10 }
         return PlayPlan(

@@ -3,9 +3,9 @@ import AVFoundation
 import Foundation
 import SpoolAVFoundation
 
-/// A playback of one asset with a real player that follows a plan.
+/// The playback of one asset, with a real player that follows a plan.
 @MainActor final class PlaybackSession {
-    /// The outcome of a playback.
+    /// The outcome of a playback session.
     struct Outcome: Sendable {
         /// The duration of the media in seconds, or `nil` if it is unknown.
         var duration: Double?
@@ -18,10 +18,10 @@ import SpoolAVFoundation
             (self.duration, self.ended, self.time) = (duration, ended, time)
         }
 
-        /// Creates the outcome of a playback whose end the player has reported.
+        /// Creates the outcome of a playback session whose end the player has reported.
         ///
-        /// The player reports the end of the bytes, which may be before the end of the media. A difference of 2
-        /// seconds, or of 2 % for formats with an estimated duration, is accepted.
+        /// The player reports the end of the bytes, which may be before the end of the media. A difference of up to 2
+        /// seconds, or of up to 2 % for formats with an estimated duration, is accepted.
         init(duration: Double?, endedAt time: Double) {
             let isEnd = duration.map { time >= $0 - max(2, $0 / 50) } ?? true
             self.init(duration: duration, ended: isEnd, time: time)
@@ -57,11 +57,11 @@ import SpoolAVFoundation
     private var recovery: StallRecovery?
     private var plan: PlayPlan?
     private var hasSeeked = false
-    /// Whether the player's events may be from before a seek.
+    /// Whether events from the player may date from before a seek.
     private var isSeeking = false
     private var lastProgress = (time: -1.0, at: ContinuousClock.now)
 
-    /// Creates a playback.
+    /// Creates a playback session.
     ///
     /// - Parameters:
     ///   - name: The name of the media in messages.
@@ -126,7 +126,7 @@ import SpoolAVFoundation
             player.recoverFromStalls()
             recovery = .of(player)
         }
-        // The time is read when the event is handled, because events in the stream may be from before a seek.
+        // The time is read when the event is handled, because events in the stream may date from before a seek.
         _ = player.addPeriodicTimeObserver(forInterval: CMTime(value: 1, timescale: 20), queue: .main) { [send] _ in
             send.yield(.time)
         }

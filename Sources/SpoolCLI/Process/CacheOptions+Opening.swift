@@ -71,8 +71,8 @@ extension CacheOptions {
             .unwritable, "“\(path)” can't be written, because it is in the cache's own directory; choose another one")
     }
 
-    /// Reports on standard error that the directory does not contain a cache. Otherwise, the output would look like
-    /// that of an empty cache.
+    /// Reports on standard error that the directory does not contain a cache. Without the message, the output would
+    /// look the same as for an empty cache.
     func reportMissingCache() { Output.remark("there is no cache in “\(directory.path.shown)”") }
 
     /// Passes an open cache to `body`, and closes it.
@@ -137,7 +137,7 @@ extension CacheOptions {
     }
 
     /// The logger. With `--verbose`, it writes to standard error; otherwise, it writes nothing. Errors and warnings are
-    /// reported in other ways.
+    /// reported separately.
     var logger: Logger {
         guard verbose else { return Logger(label: "spool") { _ in SwiftLogNoOpLogHandler() } }
         return Logger(label: "spool") { _ in ErrorLog() }

@@ -3,10 +3,10 @@ import Dispatch
 import Foundation
 import Synchronization
 
-/// The handling of signals, which cancels the running command and closes the cache before the process exits.
+/// The signal handling, which cancels the running command and closes the cache before the process exits.
 enum Interruption {
-    /// The time limit for the end of the command, in seconds. If it is exceeded, another process is probably blocking
-    /// the command, such as the reader of a pipe.
+    /// The time within which a cancelled command must end, in seconds. If it takes longer, another process, such as the
+    /// reader of a pipe, is probably blocking the command.
     private static let gracePeriod = Mutex(5.0)
 
     /// Sets the time limit, for commands that must finish work for clients.
@@ -14,8 +14,8 @@ enum Interruption {
 
     /// Runs `body`, and cancels its task on `SIGINT`, `SIGTERM` and `SIGHUP`.
     ///
-    /// Signals that the parent process has set to be ignored, as with `nohup`, stay ignored. A second signal ends the
-    /// process immediately.
+    /// Signals that the parent process has set to be ignored, for example with `nohup`, remain ignored. A second signal
+    /// ends the process immediately.
     ///
     /// - Returns: The result of `body`. After a signal, it is 130 (`SIGINT`) or 1, unless `body` succeeded.
     static func exitCode(of body: @escaping @Sendable () async -> Int32) async -> Int32 {
@@ -46,7 +46,7 @@ enum Interruption {
     /// Makes the process ignore a signal, because the default action would end the process before a dispatch source
     /// handles the signal.
     ///
-    /// - Returns: Whether the signal was ignored before.
+    /// - Returns: Whether the signal was already ignored.
     private static func isIgnored(_ number: Int32) -> Bool {
         // `SIG_IGN` is the number 1 with the type of a function, and functions cannot be compared.
         unsafeBitCast(signal(number, SIG_IGN), to: Int.self) == unsafeBitCast(SIG_IGN, to: Int.self)
@@ -62,7 +62,7 @@ enum CancellationWait {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 waiting.withLock { $0 = continuation }
-                // The task may have been cancelled before it waited.
+                // The task may have been cancelled before it started to wait.
                 if Task.isCancelled { waiting.withLock { $0.take() }?.resume() }
             }
         } onCancel: {

@@ -6,7 +6,7 @@ import SpoolHTTP
 import SpoolProxy
 import Synchronization
 
-/// The server that uses the cache directory. Commands send requests to it instead of waiting until it ends.
+/// The server that uses the cache directory. Commands send requests to it instead of waiting for it to end.
 struct RunningServer: Error {
     /// The address of the server's control port.
     private let address: String
@@ -104,8 +104,8 @@ struct RunningServer: Error {
 enum RemoteCommand {
     private static let run = Mutex<(@Sendable ([String]) async -> Int32)?>(nil)
 
-    /// Sets the function that runs a command line, reports errors, and returns the exit status. Call this function
-    /// once, at the start.
+    /// Sets the function that runs a command line, reports errors, and returns the exit status. Call this method once,
+    /// at startup.
     static func use(_ run: @escaping @Sendable ([String]) async -> Int32) { self.run.withLock { $0 = run } }
 
     /// The commands that use only the cache, and neither read nor write files for the other process.
