@@ -15,8 +15,8 @@ import Darwin
 
 /// A connection that sends each ``OriginResponse`` as raw bytes, because an encoder would reject faulty responses.
 ///
-/// The handler runs on its channel's event loop. It writes only while the channel is writable, so that few bytes wait
-/// in the channel.
+/// The handler runs on its channel's event loop. It writes only while the channel is writable, so that only a few bytes
+/// wait in the channel.
 final class OriginConnection: ChannelInboundHandler {
     typealias InboundIn = HTTPServerRequestPart
     typealias OutboundOut = ByteBuffer
@@ -29,7 +29,7 @@ final class OriginConnection: ChannelInboundHandler {
         /// The number of body bytes written to the channel. The log counts the bytes that the socket accepted.
         var written: Int64 = 0
         var incident: OriginResponse.Incident?
-        /// The number of body bytes that may be written before the next pause, or `nil` without a pace.
+        /// The number of body bytes that may be written before the next pause, or `nil` if the body has no pace.
         var allowance: Int?
         var isWaiting = false
         var isEnded = false
@@ -197,7 +197,7 @@ final class OriginConnection: ChannelInboundHandler {
         let handler = NIOLoopBound((self, context), eventLoop: context.eventLoop)
         let (loop, clock) = (context.eventLoop, originState.clock)
         Task {
-            // This task is never cancelled. A cancellation would only send the next bytes sooner.
+            // This task is never cancelled. A cancellation would only cause the next bytes to be sent sooner.
             try? await clock.sleep(for: pace.pause)
             loop.execute {
                 let (handler, context) = handler.value
@@ -218,7 +218,7 @@ final class OriginConnection: ChannelInboundHandler {
         context.writeAndFlush(wrapOutboundOut(ByteBuffer(string: text)), promise: accepted)
     }
 
-    /// Makes the next close send RST instead of FIN, by `SO_LINGER` with zero seconds (socket(7)).
+    /// Makes the next close send RST instead of FIN, by setting `SO_LINGER` to zero seconds (socket(7)).
     private func makeCloseReset(_ context: ChannelHandlerContext) {
         guard let socket = context.channel as? any SocketOptionProvider else { return }
         _ = socket.setSoLinger(linger(l_onoff: 1, l_linger: 0))
@@ -247,7 +247,7 @@ extension OriginState {
     }
 }
 
-/// The connections that an ``OriginServer`` has accepted: their count, and the open connections.
+/// The connections that an ``OriginServer`` has accepted: their number, and those that are open.
 final class OriginConnections: Sendable {
     private struct State {
         var count = 0
@@ -260,7 +260,7 @@ final class OriginConnections: Sendable {
     var count: Int { state.withLock { $0.count } }
     var open: [any Channel] { state.withLock { Array($0.open.values) } }
 
-    /// Adds a new connection, and returns its number, from 0.
+    /// Adds a new connection, and returns its number, counting from 0.
     func add(_ channel: any Channel) -> Int {
         let number = state.withLock { state in
             defer { state.count += 1 }

@@ -28,7 +28,7 @@ public final class OriginLog: Sendable {
 
     // MARK: Reading
 
-    /// All requests so far, or since the last `clear()`, in order.
+    /// All requests since the log was created or last cleared, in order.
     public var exchanges: [OriginExchange] { state.withLock { $0.exchanges } }
 
     /// Returns the requests to `path`, in order.
@@ -40,14 +40,14 @@ public final class OriginLog: Sendable {
         media(path).reduce(0) { $0 + $1.bytesSent }
     }
 
-    /// Returns the non-empty half-open ranges of media that were sent for `path`, or for any path, one for each
-    /// response.
+    /// Returns the nonempty half-open ranges of media that were sent for `path`, or for any path if it is `nil`. There
+    /// is one range for each response.
     package func rangesSent(_ path: String? = nil) -> [Range<Int64>] {
         media(path).map(\.rangeSent).filter { !$0.isEmpty }
     }
 
-    /// Returns the number of distinct bytes of the media at `path` that were sent, which is ``bytesSent(_:)`` without
-    /// repetitions.
+    /// Returns the number of distinct bytes of the media at `path` that were sent. Unlike ``bytesSent(_:)``, it counts
+    /// repeated bytes once.
     package func distinctBytesSent(_ path: String) -> Int64 {
         var end: Int64 = 0
         return rangesSent(path).sorted { $0.lowerBound < $1.lowerBound }.reduce(0) { sum, range in
@@ -76,7 +76,7 @@ public final class OriginLog: Sendable {
         return found
     }
 
-    /// Waits until `condition` is true for the requests so far.
+    /// Waits until `condition` is true for the recorded requests.
     ///
     /// - Throws: `CancellationError` if the task is cancelled.
     public func wait(until condition: ([OriginExchange]) -> Bool) async throws {
@@ -102,7 +102,7 @@ public final class OriginLog: Sendable {
 
     // MARK: Writing, by the server
 
-    /// Records a request, and assigns its numbers.
+    /// Records a request, and assigns its ``OriginExchange/number`` and ``OriginExchange/index``.
     package func begin(_ request: OriginExchange) -> OriginExchange {
         var exchange = request
         change { state in
@@ -181,11 +181,11 @@ public struct OriginExchange: Sendable {
         case clientDisconnected
     }
 
-    /// The number of the request to this server, from 0.
+    /// The number of the request among all requests to this server, counting from 0.
     public var number: Int
-    /// The number of the request to the same path, from 0.
+    /// The number of the request among all requests to the same path, counting from 0.
     public var index: Int
-    /// The number of the connection, from 0. Requests on the same connection have the same number.
+    /// The number of the connection, counting from 0. Requests on the same connection have the same number.
     package var connection: Int
     /// The method, such as `GET` or `HEAD`.
     public var method: String
@@ -199,8 +199,8 @@ public struct OriginExchange: Sendable {
     package var requestBody: [UInt8] = []
     /// The status of the response, or `nil` before its headers are sent.
     public var status: Int?
-    /// The half-open range of the media in the response. It reflects the bytes that are sent, regardless of the
-    /// headers.
+    /// The half-open range of the media in the response. It reflects the bytes that are sent, regardless of what the
+    /// headers state.
     public var body: Range<Int64> = 0..<0
     /// The number of body bytes that the socket has accepted.
     public var bytesSent: Int64 = 0
@@ -210,7 +210,7 @@ public struct OriginExchange: Sendable {
     /// The state of the response.
     public var ending = Ending.running
 
-    /// Creates a record of a received request. The log assigns the numbers of the request.
+    /// Creates a record of a received request. The log assigns ``number`` and ``index``.
     package init(connection: Int, method: String, path: String, query: String, headerFields: HTTPFields) {
         (number, index) = (0, 0)
         self.connection = connection

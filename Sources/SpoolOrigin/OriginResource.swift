@@ -4,10 +4,10 @@ public import HTTPTypes
 /// A resource of an `OriginServer`: its bytes and its response headers.
 ///
 /// By default, it behaves as a correct static file. Ranges, `If-Range`, `If-None-Match`, 416 and `HEAD` follow
-/// RFC 9110. Use ``rules`` to change this behavior. To change the resource while the server runs, use
-/// `OriginServer/update(_:_:)`. A started response continues unchanged.
+/// RFC 9110. Use ``rules`` to change this behavior. To change the resource while the server is running, use
+/// `OriginServer/update(_:_:)`. Responses in progress are not affected.
 public struct OriginResource: Sendable {
-    /// The bytes.
+    /// The bytes of the resource.
     public var content: OriginContent
     /// The `ETag` field with its quotes (`"a"`, or `W/"a"` for a weak tag), or `nil` to omit the field.
     public var etag: String?
@@ -15,11 +15,11 @@ public struct OriginResource: Sendable {
     public var lastModified: Date?
     /// The value of the `Content-Type` field, or `nil` to omit the field.
     public var contentType: String?
-    /// Additional fields of every response.
+    /// Additional header fields of every response.
     public var headerFields: HTTPFields = [:]
     /// The pace of bodies, or `nil` for no limit.
     public var pace: OriginPace?
-    /// The deviations from a static file, in the order in which they are applied.
+    /// The rules that change the behavior of a static file, in the order in which they are applied.
     public var rules: [OriginRule]
     /// A response without the resource's bytes, such as a redirect, or `nil` to send the bytes.
     package var refusal: OriginRefusal?
@@ -63,7 +63,7 @@ public struct OriginRule: Sendable {
     /// A function that changes the response, before its framing is set.
     package typealias Revise = @Sendable (inout OriginResponse) -> Void
 
-    /// The requests to which the rule applies, by their index among all requests for the resource, from 0.
+    /// The requests to which the rule applies, by their index among all requests for the resource, counting from 0.
     public var requests: Range<Int>
     let prepare: Prepare
     let revise: Revise
@@ -78,7 +78,7 @@ public struct OriginRule: Sendable {
     }
 }
 
-/// The parts of a request that determine an origin's response.
+/// The parts of a request that determine the origin's response.
 package struct OriginRequest: Sendable {
     /// The method, such as `GET` or `HEAD`.
     package var method: String

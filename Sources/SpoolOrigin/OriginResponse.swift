@@ -11,7 +11,7 @@ package struct OriginResponse: Sendable {
     package enum Framing: Sendable {
         /// `Transfer-Encoding: chunked`.
         case chunked
-        /// HTTP/1.0, with a connection that closes.
+        /// HTTP/1.0, in which the end of the connection marks the end of the body.
         case close
     }
 
@@ -49,7 +49,7 @@ package struct OriginResponse: Sendable {
     package var contentRange: StatedContentRange?
     /// The `Content-Length` if it differs from the length of the body.
     package var statedLength: Int64?
-    /// The content that the body is a part of.
+    /// The content from which the body is taken.
     package var content: OriginContent
     /// The range of `content` that is sent. It is empty for responses without a body.
     package var body: Range<Int64> = 0..<0
@@ -123,7 +123,7 @@ package struct OriginResponse: Sendable {
         }
         if let refusal = resource.refusal { return refuse(refusal) }
         describe(resource)
-        // RFC 9110 §13.2.2, then §14.
+        // Conditions are evaluated before ranges (RFC 9110 §13.2.2).
         if let asked = request.headerFields[.ifNoneMatch], let etag = resource.etag, asked == etag || asked == "*" {
             status = 304
             return

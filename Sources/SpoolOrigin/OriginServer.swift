@@ -27,7 +27,7 @@ package final class OriginServer: Sendable {
         package var certificate: URL
         /// The private key.
         package var key: URL
-        /// A PEM file with the trusted roots of client certificates, or `nil` if clients do not need a certificate.
+        /// A PEM file with the trusted roots for client certificates, or `nil` if clients do not need a certificate.
         package var clientTrustRoots: URL?
         /// Whether the highest supported TLS version is 1.1, which RFC 8996 deprecates.
         package var isOutdated = false
@@ -142,8 +142,8 @@ package final class OriginServer: Sendable {
     /// The number of accepted connections.
     package var connectionCount: Int { connections.count }
 
-    /// Returns the URL of `path`, which may have a query. With the host `localhost`, the URL belongs to another origin
-    /// (RFC 9110 §4.3.1), but to the same server.
+    /// Returns the URL of `path`, which may have a query. With the host `localhost`, the URL belongs to a different
+    /// origin (RFC 9110 §4.3.1), but to the same server.
     package func url(_ path: String, host: String = "127.0.0.1") -> URL {
         guard let url = URL(string: "\(scheme)://\(host):\(port)\(path)") else {
             preconditionFailure("\(path) is not a path")
@@ -151,7 +151,7 @@ package final class OriginServer: Sendable {
         return url
     }
 
-    /// Changes the resource at `path`, if there is one. Started responses continue unchanged.
+    /// Changes the resource at `path`, if there is one. Responses in progress are not affected.
     package func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // Not `nil`, as checked before.
     }

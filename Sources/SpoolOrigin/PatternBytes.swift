@@ -1,9 +1,9 @@
 public import Foundation
 
-/// Media whose bytes are computed from a seed and their offsets, so that a test detects wrong bytes without a copy of
-/// the media.
+/// Media whose bytes are computed from a seed and their offsets, so that a test can detect wrong bytes without a copy
+/// of the media.
 ///
-/// Media of any size does not need memory. Each page of 4 KiB starts with an 8-byte stamp, followed by a piece of a
+/// Even very large media requires no memory. Each page of 4 KiB starts with an 8-byte stamp, followed by a piece of a
 /// fixed noise table. The seed and the page number determine the stamp and the piece. Therefore, bytes at a wrong
 /// offset, from another seed, or with flipped bits are detected. Filling and checking run at the speed of `memcpy` and
 /// `memcmp`, even in debug builds. The pattern is not cryptographic, and it cannot be compressed.
@@ -48,8 +48,8 @@ public struct PatternBytes: Sendable, Hashable {
     /// All bytes of the media.
     public var data: Data { Data(bytes(0..<length)) }
 
-    /// Compares `bytes` with the pattern at `offset`. Returns the offset of the first different byte in the media, or
-    /// `nil` if all bytes are equal.
+    /// Compares `bytes` with the pattern at `offset`. Returns the offset in the media of the first byte that differs,
+    /// or `nil` if all bytes match.
     package func firstMismatch(in bytes: UnsafeRawBufferPointer, at offset: Int64) -> Int64? {
         var wrong: Int64?
         forEachPiece(count: bytes.count, at: offset) { position, piece in
@@ -105,7 +105,7 @@ public struct PatternBytes: Sendable, Hashable {
     }
 }
 
-/// A wrong byte of a pattern.
+/// A byte that differs from the pattern.
 package struct PatternMismatch: Error, CustomStringConvertible {
     /// The offset of the first wrong byte.
     package var offset: Int64
