@@ -4,8 +4,9 @@ public import Spool
 
 /// The objects of a bucket in S3, or in a compatible service, as media sources with signed URLs.
 ///
-/// Each URL is signed on this device for a limited time. A new URL is signed before that time has passed, and when the
-/// service rejects the URL. The cache key of an object consists only of the endpoint, the bucket and the object's key.
+/// Each URL is signed on this device for a limited time. A new URL is signed before the previous one expires, and when
+/// the service rejects the previous one. The cache key of an object consists only of the endpoint, the bucket and the
+/// object's key.
 ///
 /// ```swift
 /// let bucket = S3Bucket("films", region: "eu-central-1") { _ in try await session.credentials() }
@@ -60,7 +61,7 @@ public struct S3Bucket: Sendable {
     ///   - lifetime: The validity of a signed URL, in seconds, from 1 to 604,800 (a week).
     ///   - now: A function that returns the current date.
     ///   - credentials: A function that returns the credentials. It is called when credentials are first needed, have
-    ///     expired, or were rejected, but never concurrently for one bucket.
+    ///     expired, or have been rejected, but never concurrently for the same bucket.
     /// - Throws: ``SourceError`` if the endpoint and the name do not form a valid URL.
     public init(
         _ name: String, region: String, endpoint: URL? = nil, addressing: Addressing = .virtualHost,
@@ -89,7 +90,7 @@ public struct S3Bucket: Sendable {
     /// - Parameter object: The object's key, such as `2026/holiday.mp4`.
     public func media(_ object: String) -> MediaSource {
         let path = object.split(separator: "/", omittingEmptySubsequences: false).map { S3Signer.encoded(String($0)) }
-        // `appending(path:)` encodes by other rules, but the sent URL must equal the signed URL.
+        // `appending(path:)` follows different encoding rules, but the URL that is sent must match the signed URL.
         let url = URL(string: address.absoluteString + "/" + path.joined(separator: "/")) ?? address
         let share = resolution.share()
         return MediaSource(url: url) { [region, lifetime, now] reason in
@@ -98,7 +99,8 @@ public struct S3Bucket: Sendable {
             let end = min(date.addingTimeInterval(Double(lifetime)), credentials.expiration ?? .distantFuture)
             let signer = S3Signer(credentials, region: region)
             let signed = signer.presigned(url, at: date, expiresIn: lifetime)
-            // The URL expires slightly before the service's limit, because clocks differ and a request takes time.
+            // The URL is treated as expired slightly before the service's limit, because clocks differ and a request
+            // takes time.
             let margin = min(30, end.timeIntervalSince(date) / 10)
             return ResolvedRequest(url: signed, expiration: end.addingTimeInterval(-margin))
         }

@@ -27,7 +27,7 @@ public struct WebDAV: Sendable {
         public var contentType: String?
         /// The entity tag, including its quotes, or `nil` if the server does not send it.
         public var entityTag: String?
-        /// The time of the last change, in the server's format (RFC 9110 §5.6.7).
+        /// The time at which the item was last modified, in the server's format (RFC 9110 §5.6.7).
         public var lastModified: String?
 
         /// The last component of ``path``.
@@ -55,7 +55,7 @@ public struct WebDAV: Sendable {
 
     /// Returns the properties of a file or folder.
     ///
-    /// - Throws: An error that the account throws, or one of these:
+    /// - Throws: Any error that the account throws, or one of these:
     ///   - ``SourceError`` with a status if the server rejects the request (404 if the item does not exist)
     ///   - ``SourceError`` without a status if the response cannot be read
     ///   - `UpstreamError` if there is no response

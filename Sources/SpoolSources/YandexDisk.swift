@@ -16,7 +16,7 @@ public struct YandexDisk: Sendable {
     ///
     /// - Parameters:
     ///   - token: A function that returns the account's OAuth token. It is called when a token is first needed, and
-    ///     after the last token was rejected.
+    ///     after the last token has been rejected.
     ///   - upstream: The transport for requests to the API.
     ///   - service: The base URL of the API.
     public init(

@@ -2,8 +2,7 @@ public import Foundation
 import HTTPTypes
 public import Spool
 
-/// A client that sends requests to a service for an account, for example for the contents of a folder or the URL of a
-/// file.
+/// A client that sends requests to a service on behalf of an account, such as for a folder's contents or a file's URL.
 ///
 /// The client adds the account's header fields. After a rejection, it resolves new fields and retries once.
 public struct AuthenticatedClient: Sendable {

@@ -18,7 +18,7 @@ public final class DigestAuthentication: Sendable {
     ///   - user: The user name.
     ///   - password: The password.
     ///   - url: Any URL of the account. It is requested without credentials to get the challenge.
-    ///   - upstream: The transport for the request for the challenge.
+    ///   - upstream: The transport for the challenge request.
     public init(user: String, password: String, challengeURL url: URL, upstream: any Upstream) {
         self.user = user
         self.password = password
@@ -108,7 +108,7 @@ struct DigestChallenge: Sendable, Equatable {
     /// Returns the value of the `Authorization` field for a request.
     ///
     /// - Parameters:
-    ///   - target: The path and query.
+    ///   - target: The path and query of the request.
     ///   - clientNonce: A fixed value for tests. By default, a random value is used.
     func authorization(
         user: String, password: String, method: String, target: String, clientNonce: String? = nil

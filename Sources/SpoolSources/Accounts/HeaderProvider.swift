@@ -2,10 +2,10 @@ public import Foundation
 public import HTTPTypes
 public import Spool
 
-/// An account that creates media sources, whose requests contain the account's current header fields.
+/// An account that creates media sources whose requests contain the account's current header fields.
 ///
 /// The fields are resolved once for all sources. They are resolved again after they expire or the origin rejects them
-/// (401, 403, 407, 410), but only once for all concurrent transfers. Cached media is found regardless of the fields,
+/// (401, 403, 407, 410), but only once for all concurrent transfers. Cached media is found whatever the fields are,
 /// because cache keys do not contain secrets.
 ///
 /// ```swift
@@ -37,8 +37,8 @@ public final class HeaderProvider: Sendable {
     ///
     /// - Parameters:
     ///   - now: A function that returns the current date, to check the expiration.
-    ///   - resolve: A function that returns the fields. It is called when fields are first needed, have expired or were
-    ///     rejected, but never concurrently. An error ends playback, unless the network connection was lost (see
+    ///   - resolve: A function that returns the fields. It is called when fields are first needed, have expired or have
+    ///     been rejected, but never concurrently. An error ends playback, unless the network connection was lost (see
     ///     `MediaSource`).
     public init(
         now: @escaping @Sendable () -> Date = { Date() },
