@@ -2,10 +2,10 @@ package import Foundation
 package import SpoolStorage
 import Synchronization
 
-/// A file system whose calls fail as a test requires, for example as if the disk were full, damaged or read-only.
+/// A file system whose calls fail as a test specifies, for example as if the disk were full, damaged or read-only.
 ///
 /// This type wraps another file system, and passes all calls through by default. Calls are counted by kind. Faults are
-/// checked in the order in which they were added, and the first that applies is used.
+/// checked in the order in which they were added, and the first one that applies is used.
 package final class FaultyFileSystem: FileSystem {
     /// A kind of call to the file system or an open file.
     package enum Call: String, Hashable, Sendable, CaseIterable {
@@ -52,7 +52,7 @@ package final class FaultyFileSystem: FileSystem {
     /// Creates a wrapper around `base`, which is the machine's own file system by default.
     package init(_ base: any FileSystem = SystemFileSystem()) { self.base = base }
 
-    /// Adds a fault, which applies in addition to the faults added before.
+    /// Adds a fault, in addition to those that were added before.
     ///
     /// Calls from background work also count. Before you use `skipped` or `times` in a test, wait until the store or
     /// cache is idle.
@@ -78,7 +78,7 @@ package final class FaultyFileSystem: FileSystem {
         state.withLock { $0.decide = decide }
     }
 
-    /// Removes all faults, and the function that determines effects.
+    /// Removes all faults, and the function that was set with ``decide(_:)``.
     package func clearFaults() {
         state.withLock { state in
             state.faults = []
@@ -86,15 +86,15 @@ package final class FaultyFileSystem: FileSystem {
         }
     }
 
-    /// The number of calls by kind. Failed calls are included, but not calls whose effect the function of
+    /// The number of calls by kind. Failed calls are included, but not calls whose effect the function set with
     /// ``decide(_:)`` determined.
     package var counts: [Call: Int] { state.withLock { $0.counts } }
 
     /// The sum of all ``counts``.
     package var callCount: Int { counts.values.reduce(0, +) }
 
-    /// Returns the effect on a call, if any. Counts the call, unless the function of ``decide(_:)`` determined its
-    /// effect.
+    /// Returns the effect on a call, if any. Counts the call, unless the function set with ``decide(_:)`` determined
+    /// its effect.
     fileprivate func effect(on call: Call, _ path: String) -> Effect? {
         let decide = state.withLock { $0.decide }
         if let effect = decide?(call, path) { return effect }
@@ -204,7 +204,7 @@ package final class FaultyFileSystem: FileSystem {
     package func setBlockSize(_ count: Int64?) { state.withLock { $0.blockSize = count } }
 }
 
-/// A file that checks its file system's faults before every call.
+/// A file that checks the faults of its file system before every call.
 private final class FaultyFile: StoredFile {
     private let base: any StoredFile
     private let path: String

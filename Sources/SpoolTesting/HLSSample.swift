@@ -2,8 +2,7 @@
 package import Foundation
 package import SpoolOrigin
 
-/// A twelve-second HLS stream that ffmpeg creates in a folder. The folder is removed when the last reference is
-/// released.
+/// A 12-second HLS stream that ffmpeg creates in a folder. The folder is removed when the last reference is released.
 package final class HLSSample: Sendable {
     /// The form of the media segments.
     package enum Form: String, CaseIterable, Sendable {

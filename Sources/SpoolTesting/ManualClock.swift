@@ -3,8 +3,8 @@ import Synchronization
 
 /// A clock that only a test advances, for timeouts, back-off and pacing without real waits.
 ///
-/// Code under test sleeps on it as on any `Clock`. The test waits with ``waitForSleepers(_:)`` until the code sleeps,
-/// and then advances the clock with ``advance(by:)``. The clock may be used from any task.
+/// Code under test sleeps on it as on any `Clock`. The test calls ``waitForSleepers(_:)`` to wait until the code is
+/// sleeping, and then advances the clock with ``advance(by:)``. The clock may be used from any task.
 ///
 /// ```swift
 /// let clock = ManualClock()
@@ -13,7 +13,7 @@ import Synchronization
 /// clock.advance(by: .seconds(15))
 /// ```
 public final class ManualClock: Clock, Sendable {
-    /// A time on the clock, as the duration since the clock's creation.
+    /// A time on the clock, as the duration since the clock was created.
     public struct Instant: InstantProtocol {
         /// The duration since the creation of the clock.
         public var offset: Duration
@@ -56,7 +56,7 @@ public final class ManualClock: Clock, Sendable {
             return nextID
         }
 
-        /// Removes and returns the watchers whose required number of sleepers is reached.
+        /// Removes and returns the watchers whose required number of sleepers has been reached.
         mutating func takeSatisfied() -> [Watcher] {
             let satisfied = watchers.filter { $0.count <= sleepers.count }
             watchers.removeAll { $0.count <= sleepers.count }
@@ -81,13 +81,13 @@ public final class ManualClock: Clock, Sendable {
     /// The earliest deadline of the sleeping tasks; `nil` if no task is sleeping.
     package var nextDeadline: Instant? { state.withLock { $0.sleepers.map(\.deadline).min() } }
 
-    /// Advances the clock and resumes the tasks whose deadline is reached, earliest first.
+    /// Advances the clock, and resumes the tasks whose deadlines have been reached, earliest first.
     public func advance(by duration: Duration) {
         advance(to: state.withLock { $0.now.advanced(by: duration) })
     }
 
-    /// Advances the clock to `instant`, unless it is in the past, and resumes the tasks whose deadline is reached,
-    /// earliest first.
+    /// Advances the clock to `instant`, unless it is in the past, and resumes the tasks whose deadlines have been
+    /// reached, earliest first.
     public func advance(to instant: Instant) {
         let due = state.withLock { state in
             state.now = max(state.now, instant)
@@ -179,9 +179,9 @@ extension ManualClock {
     }
 }
 
-/// Waits until an observable condition is true, even if only briefly, or the task is cancelled.
+/// Waits until an observable condition becomes true, even if only briefly, or the task is cancelled.
 ///
-/// The wait also ends if the condition is false again when this task runs, because the task may run late on a busy
+/// The wait ends even if the condition is false again when this task runs, because the task may run late on a busy
 /// machine.
 @MainActor package func observed(_ condition: @escaping @MainActor () -> Bool) async {
     let (stream, continuation) = AsyncStream<Void>.makeStream()

@@ -1,7 +1,7 @@
 import Dispatch
 package import Foundation
 
-/// Real media in the common containers, which ffmpeg creates when a test first needs it.
+/// Real media in common containers, which ffmpeg creates when a test first needs it.
 ///
 /// The media is stored in the temporary folder for later runs. `ffmpeg` must be in the `PATH`. The media is a sine tone
 /// and a moving test image, with everything that a demuxer needs.
@@ -39,7 +39,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         }
     }
 
-    /// Returns the file. Creates it if necessary, which takes a few seconds on a separate thread.
+    /// Returns the file, and creates it if necessary. Creating it takes a few seconds on a separate thread.
     ///
     /// - Parameter seconds: The duration of the media.
     /// - Throws: ``SampleMediaError`` if ffmpeg is missing or fails.
@@ -62,13 +62,13 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         try Data(contentsOf: try await file(seconds: seconds))
     }
 
-    /// An error that is thrown if ffmpeg can't create a file.
+    /// The error thrown if ffmpeg can't create a file.
     package struct SampleMediaError: Error, CustomStringConvertible {
         /// A sentence that states the name of the file and the exit status of ffmpeg.
         package let description: String
     }
 
-    /// The serial queue on which files are created, so that a file is never created twice at the same time.
+    /// The serial queue on which files are created, so that the same file is never created twice at the same time.
     private static let queue = DispatchQueue(label: "spool.sample-media")
 
     /// The folder of the files. If you change a recipe, increase the number in the name of the folder.
@@ -85,7 +85,7 @@ package enum SampleMedia: String, CaseIterable, Sendable {
         let draft = folder.appendingPathComponent("\(ProcessInfo.processInfo.processIdentifier)-\(name)")
         let status = try FFmpeg.run(["-y", "-loglevel", "error"] + recipe + [draft.path])
         guard status == 0 else {
-            throw SampleMediaError(description: "ffmpeg could not make \(name): it ended with status \(status)")
+            throw SampleMediaError(description: "ffmpeg could not create \(name): it exited with status \(status)")
         }
         guard rename(draft.path, file.path) == 0 else {
             throw SampleMediaError(description: "\(draft.path) could not be renamed")

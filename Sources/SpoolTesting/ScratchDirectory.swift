@@ -49,9 +49,9 @@ package struct ForbiddenContent: Sendable {
     /// Creates a list of content to search for.
     ///
     /// - Parameters:
-    ///   - words: The texts to search for.
-    ///   - plain: The bytes of which the files must not contain any piece. A piece consists of 16 bytes with at least
-    ///     four different values. The search uses one piece from each 4 KiB, at an unaligned offset.
+    ///   - words: The strings to search for.
+    ///   - plain: The data of which no piece may occur in the files. A piece consists of 16 bytes with at least four
+    ///     different values. The search uses one piece from each 4 KiB, at an unaligned offset.
     package init(words: [String] = [], plain: [Data] = []) {
         self.words = words
         self.plain = plain

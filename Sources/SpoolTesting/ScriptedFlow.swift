@@ -50,8 +50,8 @@ final class ScriptedFlow: Sendable {
             return count > 0 ? .piece(count) : .wait
         }
 
-        /// Returns the next step and records it as done. If the step delivers a piece, the result includes the range of
-        /// the piece.
+        /// Returns the next step, and marks it as completed. If the step delivers a piece, the result includes the
+        /// range of the piece.
         mutating func advance(_ pieceSize: Int) -> (Step, piece: Range<Int64>, OriginContent) {
             let step = step
             switch step {
@@ -136,7 +136,8 @@ final class ScriptedFlow: Sendable {
                 return nil
             case .pause(let duration):
                 Task { [originState] in
-                    // This task is never cancelled. A cancellation would only deliver the next bytes sooner.
+                    // This task is never cancelled. A cancellation would only cause the next bytes to be delivered
+                    // sooner.
                     try? await originState.clock.sleep(for: duration)
                     wake { state in
                         state.isPausing = false
@@ -148,7 +149,7 @@ final class ScriptedFlow: Sendable {
         }
     }
 
-    /// Handles a consumer that has stopped reading.
+    /// Ends the flow, because the consumer has stopped reading.
     func close() {
         wake { $0.failure = $0.failure ?? UpstreamError(.cancelled, "\(path) was cancelled") }
         over(.clientDisconnected)

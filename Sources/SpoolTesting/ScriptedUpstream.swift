@@ -4,13 +4,14 @@ public import Spool
 public import SpoolOrigin
 import Synchronization
 
-/// An in-memory transport that responds like an `OriginServer`, but without sockets and as slowly as a test requires.
+/// An in-memory transport that responds like an `OriginServer`, but without sockets and at a speed that the test
+/// controls.
 ///
 /// The transport uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same
-/// ``/SpoolOrigin/OriginLog``, in which a delivered byte counts as sent. Bodies are delivered in pieces on request.
-/// With ``Delivery/manual``, only the bytes that the test has allowed are delivered. The transport does not follow
-/// redirects, has neither timeouts nor a connection limit per host, and selects resources only by the path of a URL. It
-/// may be used from any task.
+/// ``/SpoolOrigin/OriginLog``, in which a delivered byte counts as sent. Bodies are delivered in pieces, as the reader
+/// requests them. With ``Delivery/manual``, only the bytes that the test has allowed are delivered. The transport does
+/// not follow redirects, has neither timeouts nor a connection limit per host, and selects resources only by the path
+/// of a URL. It may be used from any task.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)
@@ -19,7 +20,7 @@ import Synchronization
 /// upstream.fail("/song.mp3", UpstreamError(.connectionLost, "the connection was reset"))
 /// ```
 public final class ScriptedUpstream: Upstream {
-    /// The time at which bytes are delivered.
+    /// The mode that determines when bytes are delivered.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -36,9 +37,9 @@ public final class ScriptedUpstream: Upstream {
         public var head: HTTPResponse
         /// The bytes from which the body is taken.
         public var content: OriginContent
-        /// The half-open range of `content` that the body consists of; `nil` for all of it.
+        /// The half-open range of `content` that the body consists of, or `nil` for all of it.
         public var body: Range<Int64>?
-        /// The error that the body throws instead of its end; `nil` for a normal end.
+        /// The error that the body throws instead of ending normally, or `nil` for a normal end.
         public var failure: UpstreamError?
 
         /// Creates a response from its parts.
@@ -70,8 +71,8 @@ public final class ScriptedUpstream: Upstream {
     /// Creates a transport that serves `resources` by path.
     ///
     /// - Parameters:
-    ///   - resources: The resources. Other paths return 404.
-    ///   - delivery: The time at which bytes are delivered.
+    ///   - resources: The resources by path. Requests for other paths receive a 404 response.
+    ///   - delivery: The mode that determines when bytes are delivered.
     ///   - pieceSize: The maximum number of bytes in a chunk.
     ///   - clock: The clock for the pauses of ``OriginBehavior/drip(_:every:)``.
     public init(
@@ -88,12 +89,12 @@ public final class ScriptedUpstream: Upstream {
     /// The log of the requests and of the delivered bytes.
     public var log: OriginLog { originState.log }
 
-    /// Changes the resource at `path`, if there is one. Started responses continue unchanged.
+    /// Changes the resource at `path`, if there is one. Responses in progress are not affected.
     public func update(_ path: String, _ mutate: (inout OriginResource) -> Void) {
         originState.update(path) { if $0 != nil { mutate(&$0!) } }  // The condition excludes `nil`.
     }
 
-    /// Serves `resource` at `path` from now on. With `nil`, the path returns 404.
+    /// Serves `resource` at `path` from now on. If `resource` is `nil`, requests for the path receive a 404 response.
     public func set(_ path: String, _ resource: OriginResource?) { originState.update(path) { $0 = resource } }
 
     /// Sets the script that determines the responses to requests for `path`; `nil` removes the script.
@@ -211,7 +212,7 @@ public final class ScriptedUpstream: Upstream {
     }
 }
 
-/// A scripted body, which ends its flow when it is released, either before or during iteration.
+/// A scripted body that ends its flow when it is released, either before or during iteration.
 struct ScriptedBody: AsyncSequence, Sendable {
     typealias Element = [UInt8]
 

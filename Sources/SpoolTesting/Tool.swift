@@ -1,9 +1,9 @@
 #if !(os(iOS) || os(tvOS) || os(watchOS) || os(visionOS))
 package import Foundation
 
-/// A program on this machine that can be run to its end.
+/// A program on this machine that can be run to completion.
 package struct Tool: Sendable {
-    /// The exit status of a run, and its output to standard output and standard error.
+    /// The exit status of a run, and its combined output to standard output and standard error.
     package struct Result: Sendable {
         package var status: Int32
         package var text: String
@@ -22,7 +22,7 @@ package struct Tool: Sendable {
     /// Creates the program at a path.
     package init(at url: URL) { path = url.path }
 
-    /// Runs the program to its end, or kills it after two minutes, which is longer than any player needs.
+    /// Runs the program to completion, or kills it after two minutes, which is longer than any player needs.
     ///
     /// - Throws: An error if the program can't be started.
     package func run(_ arguments: [String], environment: [String: String] = [:]) async throws -> Result {
@@ -50,7 +50,7 @@ package struct Tool: Sendable {
         return try Run(process, pipe.fileHandleForReading)
     }
 
-    /// A run of a program that was started.
+    /// A run of a program.
     ///
     /// `@unchecked`: the process is started before other threads use it. Later calls only read its state.
     package final class Run: @unchecked Sendable {
@@ -79,12 +79,12 @@ package struct Tool: Sendable {
                 }
                 if !rest.isEmpty { line.yield(String(decoding: rest, as: UTF8.self)) }
                 line.finish()
-                // The pipe is closed here, because on Linux, Foundation's process holds the last reference to it.
+                // The pipe is closed here, because Foundation's process holds the last reference to it on Linux.
                 try? output.close()  // The pipe was read to its end, so nothing can be lost.
             }
         }
 
-        /// Returns bytes as soon as any are available; `nil` at the end. `FileHandle` would wait for the requested
+        /// Returns bytes as soon as any are available, or `nil` at the end. `FileHandle` would wait for the requested
         /// number.
         private static func read(_ descriptor: Int32) -> Data? {
             var data = Data(count: 4096)
@@ -127,9 +127,9 @@ package struct Tool: Sendable {
 
 /// The `ffmpeg` in the `PATH`.
 enum FFmpeg {
-    /// Runs ffmpeg to its end, and blocks the thread.
+    /// Runs ffmpeg to completion, and blocks the thread.
     ///
-    /// - Returns: The exit status; 127 if ffmpeg is not installed.
+    /// - Returns: The exit status, which is 127 if ffmpeg is not installed.
     /// - Throws: An error if the process can't be started.
     static func run(_ arguments: [String]) throws -> Int32 {
         let process = Process()

@@ -1,8 +1,8 @@
 import Foundation
 public import Spool
 
-/// The contract of every ``/SpoolStorage/ByteStore``, as cases for any implementation: the package's own two stores,
-/// and your own.
+/// The contract of every ``/SpoolStorage/ByteStore``, as test cases for any implementation: the package's own two
+/// stores, and yours.
 ///
 /// The cases do not depend on a test framework. Each case throws an error if its rule is violated, and needs its own
 /// empty store.
@@ -39,7 +39,7 @@ public enum ByteStoreContract {
                 try check(try store.open(name(0), isWritable: false) != nil, "a created file does not exist")
                 try check(try store.contains(name(0)), "the store does not contain a created file")
                 try check(try store.open(name(1), isWritable: false) == nil, "another file exists, too")
-                try check(try !store.contains(name(1)), "the store contains another file")
+                try check(try !store.contains(name(1)), "the store contains a different file")
                 try check(try store.remove(name(0)), "the store did not find the file to remove")
                 try check(try store.open(name(0), isWritable: true) == nil, "a removed file still exists")
                 try check(try !store.remove(name(0)), "the store reported that it removed a missing file")
@@ -68,7 +68,7 @@ public enum ByteStoreContract {
                 let next = try store.create(name(0))
                 try StoredFileContract.write("next", to: next, at: 0)
                 try checkEqual(
-                    try StoredFileContract.text(of: file), "kept", "the open file after another one was created")
+                    try StoredFileContract.text(of: file), "kept", "the open file after a new one was created")
             },
             Case("each file contains only its own bytes") { store in
                 let files = try (0..<20).map { try store.create(name($0)) }

@@ -1,7 +1,7 @@
 import Foundation
 package import SpoolStorage
 
-/// The contract of every file system that the cache uses, as test cases for any implementation.
+/// The contract of every file system that the cache can use, as test cases for any implementation.
 ///
 /// The cases do not depend on a test framework. Each case throws an error if its rule is violated, and needs its own
 /// empty folder.
@@ -90,7 +90,7 @@ package enum FileSystemContract {
                 try expect(try three.lock(.shared), "the second shared lock was rejected")
                 try expect(try !two.lock(.exclusive), "an exclusive lock was granted despite two readers")
                 try expect(try one.lock(.none) && three.lock(.none), "a lock could not be released")
-                try expect(try two.lock(.exclusive), "an exclusive lock was denied although no reader holds a lock")
+                try expect(try two.lock(.exclusive), "an exclusive lock was denied even though no reader holds a lock")
                 try expect(try !one.lock(.shared), "a shared lock was granted despite an exclusive one")
             },
             Case(description: "free space is reported for an existing folder") { files, folder in
@@ -162,7 +162,7 @@ package enum FileSystemContract {
             }
             return
         }
-        throw Violation(description: "no error was thrown, although \(code) was expected")
+        throw Violation(description: "no error was thrown, but \(code) was expected")
     }
 
     /// Returns the permissions of a file or folder on disk, or `nil` if it is not on disk, for example because it is in

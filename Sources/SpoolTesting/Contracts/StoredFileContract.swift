@@ -3,7 +3,7 @@ import Foundation
 import Spool
 import Synchronization
 
-/// The rules for every open file, as cases that the contracts of file systems and of byte stores share.
+/// The rules for every open file, as cases that the contracts for file systems and byte stores share.
 enum StoredFileContract {
     /// One rule for a new, empty file.
     struct Case: Sendable {
@@ -103,7 +103,7 @@ enum StoredFileContract {
             try check(try file.nextData(from: 0) == nil, "an empty file uses space")
             try write(String(repeating: "x", count: 1000), to: file, at: 2 * Block.size)
             let end = 2 * Block.size + 1000
-            // Some stores can't report unwritten ranges, but every store must report written ranges.
+            // Some stores can't report which ranges are unwritten, but every store must report written ranges.
             let first = try file.nextData(from: 0)
             try check(
                 first.map { $0.lowerBound <= 2 * Block.size && $0.upperBound == end } ?? false,

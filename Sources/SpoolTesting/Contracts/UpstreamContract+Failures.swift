@@ -4,27 +4,31 @@ import Spool
 import SpoolOrigin
 
 extension UpstreamContract {
-    /// The cases in which an origin breaks connections, is silent, or is unreachable.
+    /// The cases in which an origin breaks connections, falls silent, or is unreachable.
     static let failureCases: [Case] = [
         Case(
-            "a body that ends early is a lost connection, after the received bytes (A8)",
+            "if a body ends early, its bytes are delivered and then a lost connection is reported (A8)",
             ["/a": .pattern(1_000_000, .truncate(after: 300_000))]
         ) {
             it, _ in
             try await checkConnectionLost(it, bytes: 300_000)
         },
         Case(
-            "a chunked body without its last chunk is a lost connection (A9)", needs: [.cutsWithoutLength],
+            "a chunked body without its last chunk is reported as a lost connection (A9)", needs: [.cutsWithoutLength],
             ["/a": .pattern(1_000_000, .noLength(.chunked), .truncate(after: 300_000))]
         ) { it, _ in
             try await checkConnectionLost(it, bytes: 300_000)
         },
-        Case("a body shorter than Content-Length is a lost connection", ["/a": .pattern(1000, .contentLength(5000))]) {
-            it, _ in
+        Case(
+            "a body shorter than Content-Length is reported as a lost connection",
+            ["/a": .pattern(1000, .contentLength(5000))]
+        ) { it, _ in
             try await checkConnectionLost(it, bytes: 1000)
         },
-        Case("a reset inside a body is a lost connection", ["/a": .pattern(1_000_000, .reset(after: 300_000))]) {
-            it, _ in
+        Case(
+            "a reset in the middle of a body is reported as a lost connection",
+            ["/a": .pattern(1_000_000, .reset(after: 300_000))]
+        ) { it, _ in
             let response = try await it.open("/a")
             try await checkThrows([.connectionLost]) { _ = try await response.body.collect() }
         },
@@ -148,7 +152,7 @@ extension UpstreamContract {
         try check(try await iterator.next() != nil, "no chunk was received")
     }
 
-    /// The cases about back-pressure, prompt delivery, and the reuse of connections.
+    /// The cases for back-pressure, prompt delivery, and connection reuse.
     static let flowCases: [Case] = [
         Case(
             "the origin is paused while the response body is not read (B27)", needs: [.backPressure],
@@ -161,7 +165,7 @@ extension UpstreamContract {
                 try chunk.withUnsafeBytes { try verify($0, PatternBytes(length: 256 << 20), at: position) }
                 position += Int64(chunk.count)
             }
-            // Without back-pressure, hundreds of megabytes would be sent during these requests.
+            // Without back-pressure, the origin would send hundreds of megabytes during these requests.
             for _ in 0..<50 { _ = try await it.fetch("/small") }
             let sent = it.log.bytesSent("/big")
             try check(sent < 32 << 20, "\(sent) bytes were sent, but \(position) were requested")
@@ -184,7 +188,7 @@ extension UpstreamContract {
             try checkEqual(bytes, media.bytes(0..<1000), "all bytes")
         },
         Case(
-            "a connection is used again after a body was read to its end", needs: [.connections],
+            "a connection is reused after a body is read to its end", needs: [.connections],
             ["/a": .pattern(1_000_000)]
         ) {
             it, _ in

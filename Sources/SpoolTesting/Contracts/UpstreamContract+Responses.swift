@@ -6,7 +6,7 @@ import SpoolOrigin
 extension UpstreamContract {
     static let media = PatternBytes(length: 1_000_000)
 
-    /// The cases of complete responses.
+    /// The cases for complete responses.
     static let responseCases: [Case] = [
         Case("a whole body is received in order, with its headers and URL", ["/a": .pattern(1_000_000)]) { it, _ in
             let response = try await it.open("/a?q=%20x")
@@ -50,7 +50,7 @@ extension UpstreamContract {
             try checkEqual(bytes.count, 1023, "bytes")
         },
         Case(
-            "an error status is a response",
+            "a response with an error status is delivered, not thrown as an error",
             ["/busy": .pattern(10, .status(503, ["Retry-After": "7"])), "/end": .pattern(10, .rangeNotSatisfiable)]
         ) { it, _ in
             let busy = try await it.fetch("/busy").head
@@ -107,10 +107,10 @@ extension UpstreamContract {
 }
 
 extension UpstreamContract {
-    /// The cases about the handling of redirects (RFC 9110 §15.4, A21).
+    /// The cases for redirects (RFC 9110 §15.4, A21).
     static let redirectCases: [Case] = [
         redirectCase(
-            "redirects are followed to the URL that responds",
+            "redirects are followed to the final URL",
             [
                 "/0": .redirect(to: "1?x=y", status: 301), "/1": .redirect(to: "/dir/2", status: 302),
                 "/dir/2": .redirect(to: "../3", status: 303), "/3": .redirect(to: "/4", status: 307),

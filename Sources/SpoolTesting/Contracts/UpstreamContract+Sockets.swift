@@ -6,7 +6,7 @@ import SpoolOrigin
 
 extension UpstreamContract.Factory {
     /// Returns a factory of fixtures for a transport and an `OriginServer` on real sockets. This method requires the
-    /// package trait `Tools`.
+    /// `Tools` package trait.
     public static func sockets(
         _ upstream: @escaping @Sendable (UpstreamContract.Settings) throws -> any Upstream
     ) -> Self {
@@ -21,7 +21,7 @@ extension UpstreamContract.Factory {
 }
 
 extension UpstreamContract {
-    /// The cases that need a second origin in addition to the fixture's.
+    /// The cases that need a second origin in addition to that of the fixture.
     static let twoOriginCases: [Case] = [
         Case("credentials are not sent after a redirect to another origin", needs: [.redirects], ["/a": .pattern(1000)])
         {
@@ -41,7 +41,7 @@ extension UpstreamContract {
             try checkEqual(heard[name], fields[name], name.rawName)
         }
         for field in fields where ![.range, .ifRange, .acceptEncoding, .userAgent].contains(field.name) {
-            try checkEqual(heard[field.name], nil, "\(field.name.rawName) at the other origin")
+            try checkEqual(heard[field.name], nil, "\(field.name.rawName) at the second origin")
         }
         let sent = front.log.exchanges.first?.headerFields[.authorization]
         try checkEqual(sent, "Bearer x", "Authorization at the first origin")

@@ -14,7 +14,7 @@ package import SpoolOrigin
 /// }
 /// ```
 public enum UpstreamContract {
-    /// A capability that not every transport has. Cases that need a missing capability are skipped.
+    /// A capability that some transports don't have. Cases that need a missing capability are skipped.
     #if hasAttribute(nonexhaustive)
     @nonexhaustive
     #endif
@@ -124,7 +124,7 @@ public enum UpstreamContract {
         }
     }
 
-    /// Returns the cases for a transport with the capabilities `abilities`.
+    /// Returns the cases for a transport that has the capabilities in `abilities`.
     public static func cases(for abilities: Set<Capability>) -> [Case] {
         var all = responseCases + failureCases + consumerCases + flowCases + redirectCases
         #if Tools

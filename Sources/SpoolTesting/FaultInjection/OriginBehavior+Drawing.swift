@@ -23,7 +23,7 @@ extension OriginRule {
 }
 
 extension OriginBehavior {
-    /// Returns up to three random faults that a reader can detect. With each of them, a read returns the correct bytes
+    /// Returns up to three random faults that a reader can detect. With any of them, a read returns the correct bytes
     /// or fails.
     ///
     /// Undetectable faults are excluded:

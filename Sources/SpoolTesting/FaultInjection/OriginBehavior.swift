@@ -2,7 +2,7 @@ import Foundation
 import HTTPTypes
 public import SpoolOrigin
 
-/// A deviation of an origin from a correct static file server.
+/// A deviation from the behavior of a correct static file server.
 ///
 /// Several behaviors can be combined, for example `.noLength(.chunked)` and `.truncate(after: 1000)` for a truncated
 /// chunked body. Byte counts refer to the body of one response.
@@ -26,11 +26,11 @@ public enum OriginBehavior: Sendable {
     /// Sends this `Content-Range` in 206 responses, or omits the field if the value is `nil`.
     case contentRange(String?)
     /// Sends a body that is longer than the range in `Content-Range` by this number of bytes, or shorter if negative.
-    /// `Content-Length` is the length of the sent body. In a 200 response, the length of the body differs from the
-    /// media's length by this number.
+    /// `Content-Length` is the length of the sent body. In a 200 response, the body is longer than the media by this
+    /// number of bytes, or shorter if negative.
     case extraBytes(Int64)
-    /// Sends at most this number of bytes of the requested range, with matching headers, which is a valid, shorter 206
-    /// response.
+    /// Sends at most this number of bytes of the requested range, with matching headers. The result is a valid but
+    /// shorter 206 response.
     case rangeLimit(Int64)
     /// Responds to every request with 416 and the media's length.
     case rangeNotSatisfiable
@@ -62,9 +62,9 @@ public enum OriginBehavior: Sendable {
 
     /// Responds with this status, these fields and a short text, for example `.status(503, ["Retry-After": "2"])`.
     case status(Int, [String: String] = [:])
-    /// Responds with the status (401, 403 …) unless the request's field has exactly this value.
+    /// Responds with the status (such as 401 or 403) unless the request's field has exactly this value.
     case requiresField(String, String, else: Int)
-    /// Responds with the status (403, 410 …) unless the request's query is exactly this text.
+    /// Responds with the status (such as 403 or 410) unless the request's query is exactly this text.
     case requiresQuery(String, else: Int)
     /// Redirects to an absolute or relative URL. For a chain, use several resources. For a loop, use one resource that
     /// redirects to itself.
@@ -106,7 +106,7 @@ public enum OriginBehavior: Sendable {
 }
 
 extension OriginBehavior {
-    /// Applies the part of the behavior that changes the request or the resource, before the response is decided.
+    /// Applies the part of the behavior that changes the request or the resource, before the response is determined.
     func prepare(_ request: inout OriginRequest, _ resource: inout OriginResource) {
         switch self {
         case .ignoresRanges: request.headerFields[.range] = nil
@@ -136,8 +136,8 @@ extension OriginBehavior {
         }
     }
 
-    /// Applies the part of the behavior that changes the response after it has been decided: its headers, body range,
-    /// framing, pace or end.
+    /// Applies the part of the behavior that changes the response after it has been determined: its headers, body
+    /// range, framing, pace or end.
     func revise(_ response: inout OriginResponse) {
         switch self {
         case .ignoresRanges(let acceptRanges):
@@ -177,7 +177,7 @@ extension OriginBehavior {
 }
 
 extension OriginRule {
-    /// Creates a rule for the requests with the indices `requests`, counted from 0 for each URL.
+    /// Creates a rule for the requests with the indices `requests`, counting from 0 for each URL.
     public init(_ requests: Range<Int>, _ behavior: OriginBehavior) {
         self.init(
             requests, prepare: { behavior.prepare(&$0, &$1) }, revise: { behavior.revise(&$0) })
@@ -189,7 +189,7 @@ extension OriginRule {
     public static func first(_ count: Int, _ behavior: OriginBehavior) -> OriginRule {
         OriginRule(0..<count, behavior)
     }
-    /// Returns a rule for the request with this index only.
+    /// Returns a rule for only the request with this index.
     public static func request(_ index: Int, _ behavior: OriginBehavior) -> OriginRule {
         OriginRule(index..<index + 1, behavior)
     }

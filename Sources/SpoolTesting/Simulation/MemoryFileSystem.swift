@@ -5,8 +5,8 @@ import Synchronization
 
 /// An in-memory file system that can be copied cheaply, to simulate a kill or a damaged disk.
 ///
-/// A test can read and damage files without the cache's knowledge. Paths that `isReal` selects refer to the machine's
-/// own files, because SQLite opens its database by path. Folders are created in both file systems. This type passes
+/// A test can read and damage files without the cache's knowledge. Paths that `isReal` selects refer to real files on
+/// the machine, because SQLite opens its database by path. Folders are created in both file systems. This type passes
 /// `FileSystemContract`.
 package final class MemoryFileSystem: FileSystem {
     private struct State {
@@ -60,7 +60,7 @@ package final class MemoryFileSystem: FileSystem {
         state.withLock { $0.files[path] }?.bytes.withLock { body(&$0) }
     }
 
-    /// Deletes a folder with its contents. Open files stay usable.
+    /// Deletes a folder with its contents. Open files remain usable.
     package func delete(_ folder: String) {
         state.withLock { state in
             func isInside(_ path: String) -> Bool { path == folder || path.hasPrefix(folder + "/") }
@@ -169,7 +169,7 @@ package final class MemoryFileSystem: FileSystem {
     }
 }
 
-/// A file in a `MemoryFileSystem`, independent of the file's name.
+/// A file in a `MemoryFileSystem`, independent of its name.
 final class MemoryNode: Sendable {
     let bytes: Mutex<SparseBytes>
     let isLocked = Atomic(false)
@@ -177,8 +177,8 @@ final class MemoryNode: Sendable {
 
     init(_ bytes: SparseBytes = SparseBytes()) { self.bytes = Mutex(bytes) }
 
-    /// Replaces a holder's lock. If the new lock conflicts with another holder's lock, returns `false` without a
-    /// change.
+    /// Replaces a holder's lock. If the new lock conflicts with another holder's lock, returns `false` and changes
+    /// nothing.
     func lock(_ mark: FileLock, of holder: ObjectIdentifier) -> Bool {
         marks.withLock { marks in
             let others = marks.filter { $0.key != holder }.values

@@ -4,13 +4,13 @@ import Synchronization
 ///
 /// The executor must run all work of a simulation: tasks that prefer it as their executor, and the tasks that they
 /// create. If several jobs can run, one is selected at random. The executor's ``clock`` advances slightly before some
-/// jobs, and to the deadline of the next sleeper if no job is left. Do not use it for code that waits for another
-/// thread.
+/// jobs, and to the deadline of the next sleeper if no job is left. Do not use the executor for code that waits for
+/// another thread.
 package final class SeededExecutor: TaskExecutor {
-    /// The reason why a run ended.
+    /// The reason that a run ended.
     package enum Ending: Sendable, Hashable {
         case finished
-        /// No job can run, and no task sleeps.
+        /// No job can run, and no task is sleeping.
         case stuck
         /// The maximum number of jobs was reached.
         case endless
@@ -52,8 +52,8 @@ package final class SeededExecutor: TaskExecutor {
         state.withLock { $0.jobs.append(job) }
     }
 
-    /// Runs jobs until `isDone` returns `true`, no job can run, or `limit` jobs have run. Returns the reason for the
-    /// end.
+    /// Runs jobs until `isDone` returns `true`, no job can run, or `limit` jobs have run. Returns the reason that the
+    /// run ended.
     ///
     /// Call this method from one thread at a time, and not from a thread that a job waits for.
     package func run(limit: Int = .max, until isDone: () -> Bool) -> Ending {

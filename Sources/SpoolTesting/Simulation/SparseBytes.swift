@@ -1,8 +1,8 @@
 import ByteRanges
 import Spool
 
-/// The bytes of one file in memory, in pages of 64 KiB that exist only if they were written. Copying is cheap, because
-/// copies share unchanged pages.
+/// The bytes of one file in memory, in pages of 64 KiB that exist only once they have been written. Copying is cheap,
+/// because copies share unchanged pages.
 package struct SparseBytes: Sendable {
     private var pages: [Int64: [UInt8]] = [:]
     /// The size of the file in bytes, including unwritten ranges.
@@ -60,7 +60,7 @@ package struct SparseBytes: Sendable {
         count = max(count, range.upperBound)
     }
 
-    /// Removes a range. If it extends to the end, the file is shortened instead.
+    /// Deallocates a range. If it extends to the end of the file, the file is shortened instead.
     package mutating func punchHole(_ hole: Range<Int64>) {
         let lower = max(0, hole.lowerBound)
         let range = lower..<max(lower, min(hole.upperBound, count))
