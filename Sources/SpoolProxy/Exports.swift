@@ -1,4 +1,4 @@
 #if Proxy
-// This module declares the downloads of streams, which apps use together with the server.
+// This module declares the API for downloading streams, which apps use together with the server.
 @_exported public import SpoolStreams
 #endif

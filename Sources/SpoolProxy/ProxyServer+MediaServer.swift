@@ -11,8 +11,8 @@ extension ProxyServer {
     ///
     /// The server uses a free port that only this device can reach, and a secret in each URL. You do not have to start
     /// the server. It starts listening when the app gets the first URL, and again if the system has closed the socket
-    /// in the meantime. It responds only to the URLs that it has created, and to the references in their playlists. Retain
-    /// the server as long as its players.
+    /// in the meantime. It responds only to the URLs that it has created, and to the references in their playlists.
+    /// Retain the server for as long as its players exist.
     ///
     /// ```swift
     /// let server = ProxyServer.inApp(cache)
@@ -34,7 +34,8 @@ extension ProxyServer {
         configuration.startsOnDemand = true
         configuration.threadCount = 1
         #if canImport(Darwin)
-        // AVPlayer treats late headers as a failure and retries after an error, even with another user agent.
+        // AVPlayer treats late headers as a failure and retries after an error, even if it sends a different user
+        // agent.
         configuration.limits.responseTimeout = ProxyLimits.avPlayerResponseTimeout
         #else
         // libmpv waits for headers, and skips segments that fail.
@@ -101,7 +102,7 @@ extension ProxyServer {
                 return tables.start()
             }
             let sockets = [previous.channels.first, previous.loopback].compactMap { $0 }
-            // The sockets are checked as well, because another process may listen on the port.
+            // The sockets are checked as well, because another process may be listening on the port.
             if !previous.isSuspended, sockets.allSatisfy({ $0.isReachable }) { return }
             for socket in sockets { try? socket.close().wait() }  // This fails only if the channel is closed.
             // If no port is free, there is no URL.
@@ -116,7 +117,7 @@ extension ProxyServer {
     /// Listens on the configured address. A server in an app listens on 127.0.0.1 and, with the same port, on ::1.
     ///
     /// The system may resolve `localhost` to either address. Another process that listens on one of them would receive
-    /// the player's requests. Therefore, a port that another process uses on either address is not used.
+    /// the player's requests. Therefore, the server does not use a port that is in use on either address.
     ///
     /// - Returns: The sockets and the address, or `nil` if the port is not free.
     private func bind(_ port: Int) -> (channel: any Channel, loopback: (any Channel)?, address: SocketAddress)? {
@@ -180,7 +181,7 @@ private enum ListenerProbe {
         }
         guard code == EINPROGRESS else { return code == 0 }
         var wanted = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-        // A process that needs more time is listening, but busy.
+        // If the process needs more time, it is listening but busy.
         guard poll(&wanted, 1, 200) > 0 else { return true }
         var failure: Int32 = 0
         var size = socklen_t(MemoryLayout<Int32>.size)

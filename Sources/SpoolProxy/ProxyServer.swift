@@ -192,7 +192,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
     ///   machine.
     public func start() async throws(ProxyError) {
         guard running.withLock({ $0 == nil }) else { return }
-        // A transport based on NIO creates these threads for its first request. If clients occupy all descriptors by
+        // A transport based on NIO creates these threads for its first request. If clients are using all descriptors by
         // then, NIO terminates the process.
         _ = MultiThreadedEventLoopGroup.singleton
         let channel = try await listen(configuration.host, configuration.port, service)
@@ -292,7 +292,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let channel = admin == nil ? running.channels.first : running.channels.dropFirst().first
         guard let port = channel?.localAddress?.port else { return nil }
         var host = (admin?.host ?? configuration.host).trimmingBrackets
-        // These addresses do not identify a host.
+        // These are unspecified addresses, which do not identify a host.
         if host == "0.0.0.0" { host = "127.0.0.1" }
         if host == "::" { host = "::1" }
         let token = configuration.token.map { "/~" + $0 } ?? ""
@@ -370,7 +370,7 @@ extension Error {
     }
 }
 
-/// The parts of a server that must be stopped in order.
+/// The parts of a server that must be stopped in a particular order.
 private struct ServerEnding: Sendable {
     let channels: [any Channel]
     let services: [ProxyService]
@@ -390,7 +390,7 @@ private struct ServerEnding: Sendable {
         retryWaiter?.end()
         page.end()
         await tables.end(within: limit)
-        // The tasks of closed connections end soon. They need their event loops until then.
+        // The tasks of closed connections end soon, and need their event loops until then.
         await exchanges.waitUntilNone()
         log?.flush()
         try? await group.shutdownGracefully()  // This fails only if the group is already shut down.

@@ -6,7 +6,7 @@ import SpoolStreams
 /// The access control of the server: the host names that it accepts, its token, and the web pages that may send
 /// requests with side effects.
 ///
-/// The type only makes decisions, based on the head of a request.
+/// This type only makes decisions, based on the head of a request.
 struct AccessRules: Sendable {
     /// A request that is allowed.
     struct Admitted: Sendable, Hashable {
@@ -59,7 +59,7 @@ struct AccessRules: Sendable {
         throw RequestFailure(401, "a token is required: /~TOKEN at the start of the path, or a Bearer token")
     }
 
-    /// Returns the allowed request for a target, which is sent to the origin, and must not contain a secret.
+    /// Returns the allowed request for a target. The target is sent to the origin, so it must not contain a secret.
     private func admitted(_ target: String, prefix: String = "") throws(RequestFailure) -> Admitted {
         for secret in secrets where ["~", "%7E", "%7e"].contains(where: { target.contains($0 + secret) }) {
             throw RequestFailure(400, "the token may appear only at the start of the path")
@@ -103,7 +103,7 @@ struct AccessRules: Sendable {
         }
     }
 
-    /// Returns whether a web page from another origin sent a request, according to its browser.
+    /// Returns whether a web page from another origin sent a request, according to the browser.
     static func isFromOtherPage(_ fields: RequestFields) -> Bool {
         fields.values("sec-fetch-site").contains { $0 != "same-origin" && $0 != "none" }
     }
@@ -122,7 +122,7 @@ struct AccessRules: Sendable {
         return rest.hasPrefix("/") ? String(rest) : "/" + rest
     }
 
-    /// Returns the text after `/~` at the start of a path, or `nil` if the path starts with other text.
+    /// Returns the text after `/~` at the start of a path, or `nil` if the path does not start with `/~`.
     ///
     /// `/%7E` is the same path (RFC 3986 §6.2.2.2), and some clients encode the tilde.
     static func afterTilde(_ path: Substring) -> Substring? {
@@ -139,7 +139,7 @@ struct AccessRules: Sendable {
     /// only if this server sent the page.
     ///
     /// A browser sends the origin of the page with each request that can have effects (Fetch standard, §3.2). For a
-    /// page without an origin, or in a sandbox, it sends `null`, for which the result is `false`.
+    /// page without an origin, or in a sandbox, it sends `null`, and the result is `false`.
     func mayChange(_ head: RequestHead) -> Bool {
         for value in head.fields.values("origin") {
             guard let host = head.host, value.lowercased() == "http://" + host.lowercased() else { return false }

@@ -23,14 +23,15 @@ struct OriginRules: Sendable {
 
     /// Checks an origin by its name. Its IP addresses are checked when a connection is opened.
     ///
-    /// - Parameter isOwn: Whether the origin is the one that the server is configured for, which is always allowed.
+    /// - Parameter isOwn: Whether the origin is the one that the server is configured for. That origin is always
+    ///   allowed.
     /// - Throws: `RequestFailure` with status 403.
     func check(_ url: OriginURL, for client: ProxyClient, isOwn: Bool) throws(RequestFailure) {
         if isOwn { return }
         let address = IPAddress(host: url.host)
         let patterns = changed?.patterns ?? patterns
-        // All rejected addresses cause the same error, so that clients on other machines can't discover the server's
-        // ports.
+        // All rejected addresses result in the same error, so that clients on other machines can't discover the
+        // server's ports.
         if patterns.isEmpty, !client.isLoopback, isThisMachine(url.host) || address?.isSpecial ?? false {
             throw RequestFailure(
                 403, "\(url.authority) is not on the internet; only clients on this machine may request it")
@@ -79,13 +80,13 @@ struct HostPattern: Sendable, Hashable {
     private let isSuffix: Bool
     private let port: Int?
 
-    /// Returns the message for a text that is not a pattern.
+    /// Returns the error message for text that is not a valid pattern.
     static func invalidMessage(_ text: String) -> String {
         "invalid host pattern “\(String(text.prefix(80)).escapedForMessage)”; use a host such as example.com or "
             + "*.example.com"
     }
 
-    /// Parses a pattern. The result is `nil` if the text is not a pattern.
+    /// Parses a pattern. The result is `nil` if the text is not a valid pattern.
     init?(_ text: String) {
         if text == "*" {
             (host, isSuffix, port) = ("", true, nil)
@@ -110,10 +111,10 @@ struct HostPattern: Sendable, Hashable {
 final class HostOverrides: Sendable {
     private let state = Mutex<(hosts: [String], patterns: [HostPattern])?>(nil)
 
-    /// The patterns as text, or `nil` if they were not changed.
+    /// The patterns as text, or `nil` if they have not been changed.
     var hosts: [String]? { state.withLock { $0?.hosts } }
 
-    /// The patterns, or `nil` if they were not changed. An empty list allows all origins, as in the configuration.
+    /// The patterns, or `nil` if they have not been changed. An empty list allows all origins, as in the configuration.
     var patterns: [HostPattern]? { state.withLock { $0?.patterns } }
 
     /// Replaces the patterns.

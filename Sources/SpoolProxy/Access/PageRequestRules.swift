@@ -24,8 +24,8 @@ enum PageRequestRules {
         }
     }
 
-    /// The allowed values of `Sec-Fetch-Dest` and `Sec-Fetch-Mode`, which belong to requests from scripts and to
-    /// downloads.
+    /// The allowed values of `Sec-Fetch-Dest` and `Sec-Fetch-Mode`, which browsers send for requests from scripts and
+    /// for downloads.
     private static let allowed: Set<String> = ["empty", "document", "cors", "same-origin", "no-cors", "navigate"]
 
     private static let rejection = RequestFailure(403, "only the live page of this server may send this request")

@@ -4,7 +4,7 @@ import SpoolHTTP
 
 /// The client of a connection or of a request.
 struct ProxyClient: Sendable, Hashable {
-    /// The means by which the server identified a client.
+    /// The way in which the server identified a client.
     enum Kind: Sendable, Hashable {
         /// The client opened the connection.
         case direct
@@ -17,7 +17,7 @@ struct ProxyClient: Sendable, Hashable {
     let kind: Kind
     /// The IP address, or `nil` if it is unknown.
     let address: IPAddress?
-    /// The text of the address in the log.
+    /// The address as the log shows it.
     let text: String
 
     /// Creates the client at the other end of a connection.

@@ -12,8 +12,8 @@ struct TrustedProxies: Sendable {
     /// Whether connections from trusted proxies start with a PROXY protocol header.
     let usesProxyProtocol: Bool
 
-    /// - Parameter blocks: The addresses, as text. Invalid addresses are ignored, because the configuration was
-    ///   validated.
+    /// - Parameter blocks: The addresses, as text. Invalid addresses are ignored, because the configuration has already
+    ///   been validated.
     init(_ blocks: [String] = [], usesProxyProtocol: Bool = false) {
         self.blocks = blocks.compactMap { AddressBlock($0[...]) }
         self.usesProxyProtocol = usesProxyProtocol

@@ -1,7 +1,7 @@
 #if Proxy
 package import SpoolStreams
 
-/// The proxy's paths in forward mode, and their conversion from and to URLs of origins.
+/// The proxy's paths in forward mode, and their conversion to and from URLs of origins.
 ///
 /// `http://host:8000/a/b?x=1` has the path `/http/host:8000/a/b?x=1`, so that relative references in a manifest work
 /// without being rewritten. The path and the query are converted byte for byte in both directions. Neither function
@@ -12,12 +12,12 @@ package import SpoolStreams
 package enum ForwardAddress {
     /// Returns the URL at an origin that a request refers to.
     ///
-    /// Dot segments stay unchanged, because they cannot escape the origin's path. `/http/host` refers to
+    /// Dot segments remain unchanged, because they cannot escape the origin's path. `/http/host` refers to
     /// `http://host/`.
     ///
     /// - Parameter requestTarget: The path and query of a request, `/http/host[:port]/path?query`. The scheme is
     ///   case-insensitive.
-    /// - Throws: ``AddressError`` for another scheme, a missing host, an invalid host or port, user information, or
+    /// - Throws: ``AddressError`` for any other scheme, a missing host, an invalid host or port, user information, or
     ///   white space.
     package static func origin(of requestTarget: some StringProtocol) throws(AddressError) -> OriginURL {
         let text = Substring(requestTarget)

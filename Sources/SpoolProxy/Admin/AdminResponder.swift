@@ -4,7 +4,8 @@ import HTTPTypes
 import NIOCore
 import Spool
 
-/// The responder for the operator's programs: the health of the server, its metrics, the stored media, and commands.
+/// The responder for requests from the operator's programs: for the server's health and metrics, the stored media, and
+/// commands.
 struct AdminResponder: Sendable {
     let cache: MediaCache
     let metrics: ProxyMetrics

@@ -107,7 +107,7 @@ struct AdminStatus: Encodable, Sendable {
         try container.encode(transfers, forKey: .transfers)
     }
 
-    /// Returns the stored bytes and the number of files for each name, the largest share first.
+    /// Returns the stored bytes and the number of files for each name, largest share first.
     private static func shares(
         of contents: [StoredResource], _ name: (StoredResource) -> String
     ) -> [(String, Int64, Int)] {

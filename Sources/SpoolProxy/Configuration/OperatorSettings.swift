@@ -108,8 +108,8 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
         self.text = text
     }
 
-    /// Returns the token in a file. If the file is missing or invalid, creates a file with a new token. Only the owner
-    /// of the file can read it.
+    /// Returns the token in a file. If the file is missing or invalid, the method creates it with a new token. Only the
+    /// owner of the file can read it.
     ///
     /// - Throws: An error from the file system.
     package static func stored(in file: URL) throws -> OperatorToken {
@@ -120,7 +120,7 @@ package struct OperatorToken: Sendable, Hashable, CustomStringConvertible {
             return token
         }
         let token = Self.random()
-        // The mode must be correct before the file has any content.
+        // The file's mode must be correct before the file has any content.
         let partial = file.path + ".partial"
         unlink(partial)
         let descriptor = open(partial, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)

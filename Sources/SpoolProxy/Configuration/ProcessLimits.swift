@@ -24,7 +24,7 @@ enum UsableCores {
     }
 }
 
-/// The limit on open files and sockets of the process. Each client uses one socket.
+/// The limit on the number of files and sockets that the process can have open. Each client uses one socket.
 package enum DescriptorLimit {
     /// Raises the soft limit, which is often 1024, to the hard limit.
     package static func raise() {

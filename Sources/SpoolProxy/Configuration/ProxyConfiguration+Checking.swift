@@ -63,10 +63,10 @@ extension ProxyConfiguration {
             "a server with an admin or control address can't start automatically; call start()")
     }
 
-    /// Returns the configuration of a transport, with this server's access control added.
+    /// Returns a transport configuration with this server's access control added.
     ///
     /// Use it to create the transport of the cache, because the server cannot control the connections of a transport
-    /// with another configuration. With the returned one:
+    /// with any other configuration. With the returned configuration:
     /// - Connections to the server's own ports are not opened.
     /// - If other machines can reach the server, connections are opened only to addresses on the internet.
     /// - If ``allowedHosts`` is not empty, redirects to other hosts are not followed.
@@ -93,7 +93,7 @@ extension ProxyConfiguration {
         return upstream
     }
 
-    /// Sets the options of a cache that a server with this configuration requires.
+    /// Sets the cache options that a server with this configuration requires.
     ///
     /// Error responses from origins are forwarded immediately. If there is an ``origin``, clients follow redirects
     /// themselves, and responses with any status are stored if HTTP allows it.

@@ -92,14 +92,15 @@ public struct ProxyConfiguration: Sendable {
     /// Otherwise, each playback requests them from their origin. Keys that an `HLSDownloader` has stored are used in
     /// both cases.
     public var cachesKeys = true
-    /// A separate address on 127.0.0.1 for the operator's commands, with its secret. The default is `nil`.
+    /// A separate address on 127.0.0.1 for the operator's commands, and the secret that it requires. The default is
+    /// `nil`.
     package var control: (secret: String, run: @Sendable ([String]) async -> CommandOutcome)?
     /// The operator's token, and the settings that the live page shows. If the value is `nil`, the default, the page
     /// cannot change anything.
     package var operatorSettings: OperatorSettings?
     /// The ports of the server, which are known once it is listening.
     let serverPorts = ServerPorts()
-    /// The allowed origins that were changed on the live page.
+    /// The allowed origins, if they have been changed on the live page.
     let hostOverrides = HostOverrides()
     /// The receiver of the server's log messages. The default is the same as for a cache, but with the label
     /// `spool.proxy`.
@@ -123,8 +124,8 @@ public struct ProxyLimits: Sendable, Hashable {
     /// The maximum time that a client on another machine may stay connected without receiving response bytes or sending
     /// body bytes. After that time, the connection is closed. The default is 60 seconds.
     ///
-    /// Time in which the client waits for the origin is not counted. A client on this machine, such as a paused player,
-    /// may pause for any length of time.
+    /// Time during which the client waits for the origin is not counted. A client on this machine, such as a paused
+    /// player, may pause for any length of time.
     public var sendTimeout = Duration.seconds(60)
     /// The maximum time until a response starts. The default is 60 seconds, because some origins transcode first.
     ///

@@ -195,7 +195,7 @@ struct DashboardAPI: Sendable {
     }
 }
 
-/// The durations of resources whose details were shown, so that their containers are not read again each time.
+/// The durations of resources whose details have been shown, so that their containers are not read again each time.
 private final class KnownDurations: Sendable {
     private let known = Mutex<[String: Double]>([:])
     /// The maximum number of durations. When it is reached, all of them are discarded.

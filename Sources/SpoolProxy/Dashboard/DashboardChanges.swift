@@ -3,25 +3,25 @@ import Foundation
 import Spool
 import SpoolStorage
 
-/// A reader of the changes to a cache since the last update, for all live pages together.
+/// A reader of the changes to a cache since the last update, shared by all live pages.
 ///
 /// Only one task uses the reader. It reads the catalog at most once a second, and less often if nothing has changed.
 struct DashboardChanges {
     private let cache: MediaCache
     private var library: DashboardLibrary?
     private(set) var fileCount = 0
-    /// The numbers of the last log entry and of the last evicted range that were in an update.
+    /// The numbers of the last log entry and of the last evicted range that an update has contained.
     private(set) var lastEntry: Int
     private var lastEviction: Int
-    /// The number of updates since the catalog was read.
+    /// The number of updates since the catalog was last read.
     private var age = 0
     private var mustRead = true
     private var lastChangeCount = 0
     private var lastServedBytes: Int64 = -1
     private var rates = TransferRates()
 
-    /// The minimum and the maximum number of updates between two reads of the catalog. The maximum applies if nothing
-    /// has changed.
+    /// The minimum and maximum number of updates between two reads of the catalog. The maximum applies if nothing has
+    /// changed.
     private static let (shortestAge, longestAge) = (5, 50)
     /// The maximum number of records to read.
     static let recordLimit = 5000
@@ -84,7 +84,7 @@ struct DashboardChanges {
         let (evictions, lastID) = cache.traffic.evictions(after: lastEviction)
         lastEviction = lastID
         rates.update(activity.transfers, at: time)
-        // Hundreds of preloads that are waiting for an origin must not enlarge each message.
+        // Hundreds of preloads that are waiting for an origin must not make every message large.
         let transfers = Self.first(DashboardUpdate.transferLimit, of: activity.transfers) { rates.rate(of: $0.id) > 0 }
         let readers = Self.first(DashboardUpdate.readerLimit, of: activity.openReaders) { !$0.isWaiting }
         return DashboardUpdate(
@@ -100,7 +100,7 @@ struct DashboardChanges {
             },
             waitingCount: activity.openReaders.count { $0.isWaiting },
             changed: changed, removed: removed,
-            // A resource that was evicted completely is among the removed ones.
+            // A completely evicted resource is reported in `removed` instead.
             evictedRanges: evictions.suffix(DashboardUpdate.evictionLimit).filter { $0.range.upperBound < .max }.map {
                 DashboardUpdate.Evicted(key: $0.key.hash, range: [$0.range.lowerBound, $0.range.upperBound])
             },

@@ -63,7 +63,7 @@ struct DashboardContent: Sendable {
         fields[.contentDisposition] = attachment(named: media.redactedURL)
         // Content from an origin must not become a page of this server.
         fields[.contentSecurityPolicy] = "sandbox"
-        // A browser resumes an interrupted download only if it can recognize the version.
+        // A browser resumes an interrupted download only if it can identify the version.
         if let tag = validator.entityTag { fields[.eTag] = tag.text }
         if let date = validator.lastModified { fields[.lastModified] = date }
         return fields

@@ -3,7 +3,7 @@ import Foundation
 import HTTPTypes
 import Spool
 
-/// One stored resource, with the details that the list does not contain.
+/// One stored resource, with details that are not in the list.
 struct DashboardDetails: Encodable, Sendable {
     private enum CodingKeys: String, CodingKey {
         case validator, headers, freshness, parts, mediaURL, duration, requests, waits
@@ -137,7 +137,7 @@ extension ReaderWait {
         let reason =
             switch cause {
             case .slowOrigin: "the origin sent it late"
-            case .retry: "the request to the origin failed and was repeated"
+            case .retry: "the request to the origin failed and was retried"
             case .evicted: "it was evicted and had to be fetched again"
             case .notStored: "it was not stored and no request was running"
             }

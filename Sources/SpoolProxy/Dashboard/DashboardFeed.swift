@@ -13,7 +13,7 @@ final class DashboardFeed: Sendable {
         let queue: EventClient
         /// The network of the client; see ``ProxyClient/network``.
         let network: String
-        /// The number of the last log entry that the page had received when it connected, or `nil` after its first
+        /// The number of the last log entry that the page had received before it connected, or `nil` after its first
         /// update.
         var resumesAfter: Int?
         /// The time of the last message.
@@ -198,7 +198,7 @@ final class DashboardFeed: Sendable {
             version: SpoolVersion.current, started: started, lastID: newest,
             isComplete: known.map { $0 + 1 >= oldest } ?? false)
         let client = EventClient()
-        // There is always space for the first message.
+        // A new stream always has space for the first message.
         _ = client.send(try ServerSentEvent.message("hello", hello, id: nil, start: "retry: 1000\n"))
         let (number, ended) = try state.withLock { state in
             guard !state.isEnded else { throw RequestFailure(503, "the server is shutting down", retryAfter: 5) }

@@ -34,7 +34,7 @@ struct DashboardHistory: Sendable {
 
     private(set) var samples: [Sample] = []
     private var last: Sums
-    /// The number of the day of the last sample, and the saved bytes at the start of that day.
+    /// The number of the day on which the last sample was taken, and the saved bytes at the start of that day.
     private var day: (number: Int, savedBytes: Int64)
 
     init(_ sums: Sums, at time: Date) {
@@ -44,7 +44,7 @@ struct DashboardHistory: Sendable {
 
     /// Adds the sample of the interval that has just ended.
     mutating func add(_ sums: Sums, at time: Date) {
-        // While resources are closing, the sums may briefly decrease.
+        // The sums may decrease briefly while resources are closing.
         samples.append(
             Sample(
                 time: time, servedBytes: max(0, sums.servedBytes - last.servedBytes),
@@ -67,7 +67,7 @@ struct DashboardHistory: Sendable {
 /// The samples of the last hour.
 struct DashboardHistoryReport: Encodable, Sendable {
     var intervalSeconds: Int
-    /// The samples, the oldest first.
+    /// The samples, oldest first.
     var samples: [DashboardHistory.Sample]
 }
 #endif

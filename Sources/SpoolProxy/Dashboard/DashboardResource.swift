@@ -49,7 +49,7 @@ struct DashboardResource: Encodable, Sendable, Equatable {
         lastUsed = media.lastUsed
     }
 
-    /// Returns the kind of a resource, based on its media type, or otherwise on its path.
+    /// Returns the kind of a resource, based on its media type or, if that is not conclusive, on its path.
     private static func kind(of stored: StoredPresentation) -> Kind {
         let type = stored.media.contentType?.lowercased() ?? ""
         if type.contains("mpegurl") { return .hls }

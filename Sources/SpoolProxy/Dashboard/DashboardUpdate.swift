@@ -27,7 +27,7 @@ struct DashboardEnd: Encodable, Sendable {
 
 /// The identifier of an event: the run of the server, and the number of a log entry.
 ///
-/// The numbers start again when the server restarts, so only the run makes an identifier unique.
+/// The numbers start over when the server restarts, so only the run makes an identifier unique.
 struct EventIdentifier: Sendable, Hashable, CustomStringConvertible {
     var run: String
     var entry: Int

@@ -1,5 +1,5 @@
 #if Proxy
-/// The parts of the live page that run with the server.
+/// The parts of the live page that run for as long as the server does.
 struct LivePage: Sendable {
     let feed: DashboardFeed
     let preloads: OperatorPreloads

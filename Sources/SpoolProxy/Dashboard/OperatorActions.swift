@@ -114,7 +114,7 @@ struct OperatorActions: Sendable {
     /// The settings and the token, or `nil` if the server does not allow changes.
     let operatorSettings: OperatorSettings?
     let origins: OriginRules
-    /// The allowed origins that were changed on the page.
+    /// The allowed origins, if they have been changed on the page.
     let hosts: HostOverrides
     /// The server's own origin, and the header fields for it, in reverse mode.
     let origin: OriginURL?
@@ -185,7 +185,7 @@ struct OperatorActions: Sendable {
         }
     }
 
-    /// Makes a change.
+    /// Applies a change.
     ///
     /// - Throws: `RequestFailure` with status 400, or `CacheError` if nothing could be changed.
     func perform(_ call: Call, for client: ProxyClient) async throws -> Results {
@@ -219,7 +219,7 @@ struct OperatorActions: Sendable {
                     guard let source = cancelled.first else {
                         throw CacheError(.notStored, "nothing is stored under this key")
                     }
-                    // The first bytes of the preload may not have a record yet.
+                    // The first bytes of the preload may not be recorded yet.
                     try await cache.remove(key)
                     results.results.append(
                         Result(key: text, url: source.redactedURL, ok: true, message: "the preload was cancelled"))

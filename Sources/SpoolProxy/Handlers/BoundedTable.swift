@@ -38,11 +38,12 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// The last recorded value for a key, or `nil` if none is remembered.
     subscript(key: Key) -> Value? { (recent[key] ?? older[key])?.value }
 
-    /// Remembers a value instead of the key's previous one. An entry that exceeds the maximum size is not remembered.
+    /// Records a value for a key, and replaces the previous one. An entry that exceeds the maximum size is not
+    /// recorded.
     ///
-    /// - Parameter bytes: The memory size of the key and the value, in bytes, without the table's overhead.
+    /// - Parameter bytes: The size of the key and the value in memory, in bytes, without the table's overhead.
     mutating func note(_ value: Value, for key: Key, bytes: Int) {
-        // An entry that is recorded again counts once, with its new size.
+        // An entry that is recorded again is counted once, with its new size.
         if let previous = recent.removeValue(forKey: key) { recentBytes -= Int(previous.bytes) }
         older[key] = nil
         guard bytes <= entryBytes else { return }

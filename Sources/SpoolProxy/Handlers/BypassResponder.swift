@@ -15,7 +15,7 @@ struct BypassResponder: Sendable {
     let cache: MediaCache
     let configuration: ProxyConfiguration
     let clock: any Clock<Duration>
-    /// The object that repeats requests without a body while the origin is unavailable, or `nil` if they fail instead.
+    /// The object that retries requests without a body while the origin is unavailable, or `nil` if they fail instead.
     let retryWaiter: OriginRetryWaiter?
 
     /// The minimum time limit for the origin's response to a safe request.
@@ -110,7 +110,7 @@ struct BypassResponder: Sendable {
                 if error.isTransient { cache.note(.unreachable, at: request.url) }
                 let failure = CacheError(.originUnavailable, error.message, underlying: error)
                 if try await retryWaiter?.waits(after: failure, &count) == true { continue }
-                // An origin that closes the connection has responded in time, but not correctly.
+                // An origin that closes the connection has responded in time, even if not correctly.
                 let isLate = error.isTransient && error.code != .connectionLost
                 throw RequestFailure(
                     isLate ? 504 : 502, "\(error.message)", retryAfter: error.isTransient ? 1 : nil
@@ -157,10 +157,11 @@ struct BypassResponder: Sendable {
     }
 }
 
-/// Resources whose responses set cookies for one client, or can't be used by the cache.
+/// The resources whose responses set cookies for one client, or can't be used by the cache.
 ///
-/// For some time, requests for them bypass the cache. A client must neither wait for another client's response nor
-/// receive that client's cookies. Without the bypass, a response that the cache can't use would be requested twice.
+/// Requests for these resources bypass the cache for some time. A client must neither wait for another client's
+/// response nor receive that client's cookies. Without the bypass, a response that the cache can't use would be
+/// requested twice.
 ///
 /// Only requests with the same header fields bypass the cache. An origin that renews one client's cookie may send other
 /// clients a response that they can share.

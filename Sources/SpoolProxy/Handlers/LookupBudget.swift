@@ -4,8 +4,8 @@
 /// A manifest comes from an origin that may be hostile, and a few kilobytes can describe billions of segments.
 struct LookupBudget {
     struct Limits: Sendable {
-        /// The maximum number of files to look up, such as segments and playlists. It is enough for a day of one-second
-        /// segments in two representations.
+        /// The maximum number of files to look up, such as segments and playlists. The number is sufficient for a day
+        /// of one-second segments in two representations.
         var lookups = 200_000
         /// The maximum total size of the URLs to look up and the playlists to read, in bytes.
         var bytes = 64 << 20
@@ -16,7 +16,7 @@ struct LookupBudget {
     private var left: Limits
     private let elapsed: () -> Duration
 
-    /// Creates a budget whose time starts now.
+    /// Creates a budget, and starts its time limit.
     init(_ limits: Limits, _ clock: any Clock<Duration>) {
         left = limits
         elapsed = Self.stopwatch(clock)
@@ -30,7 +30,8 @@ struct LookupBudget {
     /// Charges one lookup, or one piece of a playlist, to the budget.
     ///
     /// - Parameter bytes: The number of bytes in the URL or the piece.
-    /// - Returns: Whether the budget allows the lookup. After the first rejection, the budget rejects everything.
+    /// - Returns: Whether the budget allows the lookup. After the first rejection, the budget rejects all further
+    ///   lookups.
     /// - Throws: `CancellationError` if the task is cancelled, because its client has disconnected or the server is
     ///   shutting down.
     mutating func allows(_ bytes: Int) throws(CancellationError) -> Bool {

@@ -51,11 +51,12 @@ struct ManifestResponder: Sendable {
         let response = opened.response
         guard response.status == 200, Self.mayBeManifest(response, at: call.url) else { return nil }
         if ResourceVersion.isCompressed(response.fields), Self.indicatesManifest(response.fields, at: call.url) {
-            // The origin ignored the requested encoding. A compressed playlist is not parsed, so it may be live.
+            // The origin ignored the requested encoding. A compressed playlist is not parsed, so whether it is live is
+            // unknown.
             await limit(.none, of: media)
             return nil
         }
-        // A version without a validator does not get a name, and its kind is not recorded.
+        // A version without a validator has no name, and its kind is not recorded.
         let name = Self.name(of: response, media)
         let kind: ManifestKind?
         if let name, let known = knowledge.kind(ofVersion: name) {
@@ -123,7 +124,7 @@ struct ManifestResponder: Sendable {
 
     /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
     private static let neverManifests = ["font/", "text/event-stream"]
-    /// The time limit for the first byte of a resource that neither its type nor its path identifies as a manifest.
+    /// The time limit for the first byte of a resource, if neither its type nor its path identifies it as a manifest.
     private static let inspectionTimeout = Duration.seconds(2)
 
     private static func indicatesManifest(_ type: String) -> Bool {
@@ -139,7 +140,7 @@ struct ManifestResponder: Sendable {
         [".m3u8", ".m3u", ".mpd"].contains { url.path.lowercased().hasSuffix($0) }
     }
 
-    /// Returns whether reading the first bytes costs little: the client requests them, or the resource is small.
+    /// Returns whether reading the first bytes is cheap: the client requests them, or the resource is small.
     private static func isCheapToRead(_ request: RequestHead, _ response: StoredResponse) -> Bool {
         guard let text = request.fields["range"], !text.hasPrefix("bytes=0-") else { return true }
         return response.length ?? .max <= smallBytes
@@ -168,7 +169,7 @@ struct ManifestResponder: Sendable {
         }
         while let chunk = next {
             chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
-            // Usually, the first bytes suffice. More bytes may never be received.
+            // The first bytes are usually sufficient. More bytes may never be received.
             guard ManifestKind.isPossible(prefix: prefix) else { return .some(nil) }
             next = try await reader.next()
         }
@@ -190,8 +191,7 @@ struct ManifestResponder: Sendable {
         return reader
     }
 
-    /// Returns the remembered result of rewriting the same bytes, and records the information in them that later
-    /// requests need.
+    /// Returns the remembered result of rewriting the same bytes, and records the information that later requests need.
     private func earlierResult(_ received: Received, _ call: OutgoingRequest) async -> RewrittenManifests.Entry? {
         // An operator's command receives the origin's bytes. If the playlist imports variables, their values may have
         // changed.
@@ -277,7 +277,7 @@ struct ManifestResponder: Sendable {
     private struct Rewritten {
         var bytes: [UInt8]
         var lifetime: ManifestLifetime
-        /// Whether later requests for the same version have the same result.
+        /// Whether later requests for the same version produce the same result.
         var isRepeatable = false
         /// The URLs of the keys that the manifest references.
         var keys: [OriginURL] = []
@@ -295,7 +295,7 @@ struct ManifestResponder: Sendable {
         let key: CacheKey
         /// The validator of the manifest, or an empty string.
         let version: String
-        /// Whether the origin did not confirm the manifest for this request.
+        /// Whether the manifest is from the cache, and the origin did not confirm it for this request.
         let isFromStore: Bool
 
         /// The estimated size of all absolute URLs, in bytes: one URL in each line or element.

@@ -3,14 +3,16 @@ import HTTPTypes
 import Spool
 import SpoolStorage
 
-/// An object that opens readers of one resource for one request, in a version that the client may receive.
+/// An object that opens readers of one resource for one request. The readers read a version that the client may
+/// receive.
 struct MediaOpener: Sendable {
     /// A reader, its resource, and the headers of the version that it reads.
     struct Opened: Sendable {
         let media: MediaResource
         let reader: MediaReader
         let head: OpenedResponse
-        /// The resource that received the response to the client's own request, with its cookies, if it is not `media`.
+        /// The resource that received the response to the client's own request, with its cookies, if that is not
+        /// `media`.
         var confirming: MediaResource?
 
         /// Takes the cookies in the response to the client's own request.
@@ -30,7 +32,7 @@ struct MediaOpener: Sendable {
     let cache: MediaCache
     let date: DateText
     let source: MediaSource
-    /// The freshness that the client demands.
+    /// The freshness that the client requires.
     let demand: FreshnessDemand
     let priority: Priority
     /// The responses that the request may use.
@@ -55,7 +57,7 @@ struct MediaOpener: Sendable {
             return opened
         }
         if usable == .separate { return try await opened(cache.separateMedia(for: source), range) }
-        // A preload waits for players. Therefore, no player may wait for a preload.
+        // A preload waits until no player needs bytes. Therefore, a player must never wait for a preload.
         let media =
             priority == .preload
             ? cache.media(for: source)
@@ -68,7 +70,7 @@ struct MediaOpener: Sendable {
                 return Opened(media: reader.mediaInUse, reader: reader, head: head)
             }
         } catch let error as CacheError where error.code == .originErrorStatus && media.isShared {
-            // The request had another client's fields. The origin may accept this client's fields.
+            // The request was sent with another client's fields. The origin may accept this client's fields.
         }
         reader.cancel()
         let own = try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: false)

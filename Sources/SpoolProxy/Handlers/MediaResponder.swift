@@ -24,7 +24,7 @@ struct MediaResponder: Sendable {
 
     /// The time limit for the response to a preload by the server's operator.
     private static let preloadTimeout = Duration.seconds(3600)
-    /// The minimum time for which a late response is still awaited, for the next client.
+    /// The minimum time for which the server keeps waiting for a late response, so that the next client can use it.
     private static let lateResponseTimeout = Duration.seconds(30)
     /// The time limit for a whole manifest.
     private static let manifestTime = Duration.seconds(10)
@@ -40,7 +40,7 @@ struct MediaResponder: Sendable {
         let hold = manifests.knowledge.responseHold(for: call.url)
         source.responseHold = hold
         source.presentation = manifests.knowledge.manifest(of: call.url)
-        // Delivery directives select a playlist, even if the key policy of the cache ignores queries.
+        // Delivery directives identify a playlist, even if the key policy of the cache ignores queries.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
         let client = BypassedResources.name(of: cache.key(for: source), call.fields)
         if passed.contains(client, at: date.second) {
@@ -100,8 +100,8 @@ struct MediaResponder: Sendable {
                 }
                 return builder.response(to: request, plan, opened).setting(cookies)
             } catch let error as CacheError where error.code == .resourceChanged && opener.usable != .separate {
-                // Another request's response has replaced the version before a byte of it was sent. If this happens
-                // again, no other request may replace the next one.
+                // Another request's response replaced the version before any of its bytes were sent. If this happens
+                // twice, the next version is one that no other request can replace.
                 opener.usable = opener.usable == .any || demand.onlyIfCached ? .own : .separate
                 (known, range) = (nil, self.range(of: request))
             } catch let error as CacheError {
@@ -124,8 +124,8 @@ struct MediaResponder: Sendable {
 
     // MARK: - Requests
 
-    /// Returns the freshness that the client demands. If clients may not bypass the cache, the result contains no
-    /// demands.
+    /// Returns the freshness that the client requires. If clients may not bypass the cache, the result contains no
+    /// requirements.
     private func demand(of request: RequestHead) -> FreshnessDemand {
         guard configuration.followsRequestDirectives else { return FreshnessDemand() }
         return FreshnessDemand(fields: request.fields.all)
@@ -162,7 +162,7 @@ struct MediaResponder: Sendable {
         length.map { bounds(range, length: $0)?.isEmpty ?? true } ?? false
     }
 
-    /// Returns the bytes of a resource in a range, or `nil` if the range starts after the end.
+    /// Returns the offsets of a resource's bytes in a range, or `nil` if the range starts after the end.
     private static func bounds(_ range: MediaRange, length: Int64) -> Range<Int64>? {
         switch range {
         case .from(let start): start <= length ? start..<length : nil
@@ -281,7 +281,7 @@ struct MediaResponder: Sendable {
         return found
     }
 
-    /// Repeats an operation while the origin is unavailable.
+    /// Retries an operation while the origin is unavailable.
     private func retryingWhileUnavailable<Value: Sendable>(
         _ retryWaiter: OriginRetryWaiter, _ operation: () async throws -> Value
     ) async throws -> Value {

@@ -18,7 +18,7 @@ final class OfflineVariants: Sendable {
     private let limits: LookupBudget.Limits
     /// The result of the last check of each origin and URL, with its time in seconds since 1970.
     private let known = Mutex(BoundedTable<String, (isReachable: Bool, second: Int64)>(count: 1000))
-    /// The origins whose late check is still pending. There is at most one such check per origin.
+    /// The origins for which a late check is still pending. There is at most one such check per origin.
     private let lateOrigins = Mutex<Set<String>>([])
     private static let lateLimit = 64
     /// The time for which a result is used, in seconds.
@@ -142,8 +142,8 @@ final class OfflineVariants: Sendable {
     /// Returns whether a representation is stored completely, partly or not at all.
     ///
     /// When the budget is used up, a representation for which no missing file has been found counts as whole. A
-    /// representation that has not been examined counts as partly stored. Therefore, it stays listed unless another
-    /// representation in its set is whole.
+    /// representation that has not been examined counts as partly stored. Therefore, it remains listed unless another
+    /// representation in its set counts as whole.
     private func extent(
         of files: inout DASHPresentation.Files, _ call: OutgoingRequest, _ budget: inout LookupBudget
     ) async throws -> DASHDocument.Extent {
@@ -262,7 +262,7 @@ final class OfflineVariants: Sendable {
 
     private func note(_ isReachable: Bool, for name: String, at second: Int64) {
         known.withLock { known in
-            // A late result does not replace that of a later check.
+            // A late result does not replace the result of a later check.
             guard known[name]?.second ?? second <= second else { return }
             known.note((isReachable, second), for: name, bytes: name.utf8.count)
         }

@@ -12,14 +12,14 @@ import Synchronization
 final class OriginCookies: Sendable {
     private let jars: Mutex<BoundedTable<String, CookieJar>>
 
-    /// - Parameter limit: The maximum number of files, of which at least the latest half is remembered. The default is
-    ///   2048.
+    /// - Parameter limit: The maximum number of files. At least the most recent half of them is remembered. The default
+    ///   is 2048.
     init(limit: Int = 2048) { jars = Mutex(BoundedTable(count: limit)) }
 
     /// Returns a request with the cookies of earlier requests for the same file. Cookies in the response to the new
     /// request are added to these cookies.
     ///
-    /// These requests are not changed:
+    /// The following requests are not changed:
     /// - a request for the server's own origin, because its client sends cookies itself
     /// - a request with a source from ``SourceRegistry``, which has its own cookies
     /// - a request from the server's operator, because clients must not use the operator's session

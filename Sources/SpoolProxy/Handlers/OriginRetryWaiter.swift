@@ -11,9 +11,9 @@ final class OriginRetryWaiter: Sendable {
     private let isOver = Atomic<Bool>(false)
     /// The time between two attempts.
     private static let pause = Duration.seconds(1)
-    /// The maximum numbers of responses to one request with a temporary status, and with other server errors.
+    /// The maximum number of responses to one request with a temporary status, and with any other server error.
     ///
-    /// There is no limit for an origin that is unreachable.
+    /// There is no limit while an origin is unreachable.
     private static let limits = (momentary: 600, failed: 60)
     /// The temporary statuses (RFC 9110 §15.5.9, §15.6.3 to §15.6.5, RFC 8470 §5.2, RFC 6585 §4).
     private static let momentary: Set<Int> = [408, 425, 429, 502, 503, 504]
@@ -48,7 +48,7 @@ final class OriginRetryWaiter: Sendable {
 
     /// Waits after a response with an error, and returns whether the request may be repeated.
     ///
-    /// The wait lasts for the time in `Retry-After`, at most one minute.
+    /// The wait lasts for the time in `Retry-After`, but at most one minute.
     ///
     /// - Throws: `CancellationError` if the client closes the connection.
     func waits(after response: HTTPResponse, _ count: inout Count) async throws -> Bool {

@@ -21,8 +21,8 @@ struct OutgoingRequest: Sendable {
     let secrets: [String]
     /// The source that ``SourceRegistry`` has for the URL, or `nil` if there is none.
     var presentation: PresentationSource?
-    /// The cookies that origins have set for earlier requests for the same file. The value is `nil` if no cookies are
-    /// used, or if ``presentation`` has its own.
+    /// The cookies that origins have set in response to earlier requests for the same file. The value is `nil` if no
+    /// cookies are used, or if ``presentation`` has its own.
     var cookies: CookieJar?
 
     /// - Parameter own: The fields for the server's own origin, which replace those of the client.
@@ -116,7 +116,7 @@ struct OutgoingRequest: Sendable {
 
 /// The fields of a client's request that are forwarded to an origin.
 enum OutgoingFields {
-    /// Returns the fields for a URL that includes its own origin: those that a player may need at that origin, and
+    /// Returns the fields for a URL that includes its own origin: the fields that a player may need at that origin, and
     /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed.
     ///
     /// - Parameter secrets: The server's secrets. Fields that contain one of them are removed.
@@ -140,7 +140,7 @@ enum OutgoingFields {
         return HTTPFields(kept.filter { !ownFields.contains($0.name.canonicalName) && !holds($0, secrets) })
     }
 
-    /// Returns fields without those that change the responses of many origins even though cache keys do not contain
+    /// Returns the fields, except those that change the responses of many origins even though cache keys do not contain
     /// them.
     ///
     /// Otherwise, one client's response could be stored for all clients (web cache poisoning). Load balancers and
@@ -167,8 +167,8 @@ enum OutgoingFields {
 
     /// Adds the conditions and ranges of a request that bypasses the cache.
     ///
-    /// - Parameter isHead: Whether to leave out ranges. They do not apply to `HEAD` (RFC 9110 §14.2), but not every
-    ///   origin ignores them.
+    /// - Parameter isHead: Whether to omit ranges. They do not apply to `HEAD` (RFC 9110 §14.2), but not every origin
+    ///   ignores them.
     static func addConditions(of fields: HTTPFields, to sent: inout HTTPFields, isHead: Bool) {
         for field in fields where conditions.contains(field.name.canonicalName) {
             if isHead, field.name == .range || field.name == .ifRange { continue }

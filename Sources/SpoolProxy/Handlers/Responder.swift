@@ -10,7 +10,7 @@ import SpoolStreams
 /// The object that creates the response to a request: it checks access, finds the route, and uses the cache, an origin
 /// or the operator's pages.
 ///
-/// The responder never throws. Errors become responses as well.
+/// The responder never throws. Errors result in responses, too.
 struct Responder: Sendable {
     let configuration: ProxyConfiguration
     let rules: AccessRules
@@ -30,7 +30,7 @@ struct Responder: Sendable {
     ///
     /// - Parameters:
     ///   - body: The body of the request, or `nil` if it is not used.
-    ///   - rejection: The reason to reject the request in any case, or `nil` if there is none.
+    ///   - rejection: The reason to reject the request without examining it, or `nil` if there is none.
     func respond(
         to request: RequestHead, body: RequestBodyStream.Body?, client: ProxyClient, rejection: RequestFailure? = nil
     ) async -> Response {
@@ -114,7 +114,7 @@ struct Responder: Sendable {
     /// Adds the origin to the realms of `Basic` challenges, and removes the challenges that a browser would respond to
     /// with the credentials for another origin.
     ///
-    /// To a browser, all origins have this server's address. If the realms were equal, the browser would send one
+    /// To a browser, all origins have this server's address. If the realms were identical, the browser would send one
     /// origin's credentials to another origin (RFC 7617 §2.2). Other schemes have no realm that separates origins
     /// reliably.
     private func separatingRealms(_ response: Response, _ call: OutgoingRequest, isBrowser: Bool) -> Response {
@@ -155,8 +155,7 @@ struct Responder: Sendable {
         while path.hasPrefix("//") { path.removeFirst() }
         if rules.token != nil, let token = AccessRules.afterTilde(path) { path = token.drop { $0 != "/" } }
         let shown = String(Self.withoutUser(SourceRegistry.shown(path)))
-        // A rejected request may contain the token in another place.
-        // One token could be the start of the other.
+        // A rejected request may contain the token elsewhere. One token could be the start of the other.
         let tokens = [rules.token, rules.operatorToken].compactMap(\.self).sorted { $0.count > $1.count }
         return tokens.reduce(shown) { $0.replacing($1, with: "…") }
     }
@@ -170,7 +169,7 @@ struct Responder: Sendable {
         return path[...scheme] + path[path.index(after: at)...]
     }
 
-    /// Adds the fields that restrict proxied pages, and those that allow pages to read the response.
+    /// Adds the fields that restrict proxied pages, and the fields that allow pages to read the response.
     private func guardReaders(_ response: inout Response, of request: RequestHead) {
         if origin == nil {
             var fields = HTTPFields(response.head.fields.filter { !Self.isForOwnPages($0.name.canonicalName) })

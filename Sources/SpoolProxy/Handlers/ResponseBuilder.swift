@@ -63,7 +63,8 @@ struct ResponseBuilder: Sendable {
     func response(
         to request: RequestHead, _ manifest: ManifestResponder.Manifest, _ head: OpenedResponse
     ) -> Response {
-        // A body of several parts would be a copy of the manifest for each client (RFC 9110 §14.2 allows the whole).
+        // A body with several parts would require a copy of the manifest for each client. RFC 9110 §14.2 allows sending
+        // all of it.
         let plan = ResponsePlan(
             for: request, manifest.response, sendsParts: false, now: date.second, boundary: Self.boundary())
         var response = response(plan, head)
@@ -90,8 +91,8 @@ struct ResponseBuilder: Sendable {
 
     // MARK: - Errors
 
-    /// Returns the origin's own error response if its body is too long to be in the error, and no other client has
-    /// received it.
+    /// Returns the origin's own error response if its body is too long to be included in the error, and no other client
+    /// has received it.
     func response(to request: RequestHead, _ error: CacheError, withLongBodyFor source: MediaSource) -> Response? {
         guard request.method == .get, let said = error.response, Self.maySend(status: said.status),
             let (body, cookies) = said.takeLongBody(for: source)
@@ -108,8 +109,8 @@ struct ResponseBuilder: Sendable {
         error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
     }
 
-    /// Returns whether the origin's error response must be requested again, because its body is too long to be in the
-    /// error.
+    /// Returns whether the origin's error response must be requested again, because its body is too long to be included
+    /// in the error.
     static func mustRequestAgain(_ error: CacheError, for request: RequestHead) -> Bool {
         guard let said = error.response else { return false }
         return !said.isWhole && request.method == .get && maySend(status: said.status)
@@ -155,7 +156,7 @@ extension RequestFailure {
     init(_ status: Int, of error: any Error, retryAfter: Int? = nil) {
         self.init(status, "\(error)", retryAfter: retryAfter)
         namesOrigin = true
-        // Other errors may come from the system or the database.
+        // Other errors may originate in the system or the database.
         namesFiles = (error as? CacheError).map(\.mayNameFiles) ?? !(error is UpstreamError)
     }
 }

@@ -7,8 +7,8 @@ import Synchronization
 
 /// The rewritten bytes of large manifests that do not change, so that they are parsed once instead of for each request.
 ///
-/// A result is used only for exactly the bytes from which it was created. Validators and dates do not show that two
-/// users received the same manifest.
+/// A result is used only for exactly the bytes from which it was created. Matching validators and dates do not prove
+/// that two users received the same manifest.
 final class RewrittenManifests: Sendable {
     /// A rewritten manifest, with the information that is recorded each time it is sent.
     struct Entry: Sendable {
@@ -30,7 +30,7 @@ final class RewrittenManifests: Sendable {
         let memory: ManifestMemory.Share
     }
 
-    /// The minimum size of a manifest, in bytes. Parsing a smaller one costs little.
+    /// The minimum size of a manifest, in bytes. Parsing smaller manifests is cheap.
     static let minimumBytes = 64 << 10
     /// The maximum number of keys, and of origins, that a remembered manifest may reference.
     private static let referenceLimit = 100

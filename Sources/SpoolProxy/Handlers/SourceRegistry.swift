@@ -32,8 +32,8 @@ final class SourceRegistry: Sendable {
     private let state = Mutex(State())
 
     /// - Parameter limit: The maximum number of sources. If it is exceeded, the least recently used source of the host
-    ///   with the most sources is forgotten. If more than half of all sources were never requested, only these can be
-    ///   forgotten.
+    ///   with the most sources is forgotten. If more than half of all sources have never been requested, only these can
+    ///   be forgotten.
     init(_ cache: MediaCache, limit: Int = 1024) {
         self.cache = cache
         self.limit = max(1, limit)
@@ -63,8 +63,8 @@ final class SourceRegistry: Sendable {
                 return known.key
             }
             if state.entries.count >= limit {
-                // Any client can cause sources to be created without ever requesting their URLs. A few of these belong
-                // to streams that are about to start.
+                // Any client can cause the creation of sources whose URLs it never requests. A few of these sources
+                // belong to streams that are about to start.
                 let unused = state.entries.filter { !$0.value.isRequested }
                 let candidates = unused.count > limit / 2 ? unused : state.entries
                 // One origin must not displace the streams of other origins.

@@ -6,11 +6,11 @@ import Synchronization
 
 /// Information from playlists and manifests that the server needs for later requests.
 ///
-/// The object neither reads nor rewrites manifests. When a table is full, its oldest entries are forgotten, and are
-/// recorded again at the next request for their manifest. The object is safe to use from any thread.
+/// The object neither reads nor rewrites manifests. When a table is full, its oldest entries are forgotten. They are
+/// recorded again when their manifest is next requested. The object is safe to use from any thread.
 final class StreamKnowledge: Sendable {
     private struct Facts {
-        /// The kinds of versions that were examined, or `nil` for those that are not manifests.
+        /// The kinds of the versions that have been examined. The kind is `nil` for versions that are not manifests.
         var kinds = BoundedTable<String, ManifestKind?>(count: StreamKnowledge.limit)
         /// The variables that a media playlist may import, by its URL without delivery directives.
         var variables = BoundedTable<String, [String: String]>(count: StreamKnowledge.variablesLimit)
@@ -51,21 +51,21 @@ final class StreamKnowledge: Sendable {
     private static let variablesBytes = 16 << 10
     private static let keyBytes = MemoryLayout<Int>.size
 
-    /// - Parameter keyLimit: The maximum number of keys, of which at least the latest half is remembered. The default
-    ///   is the number that a playlist can contain.
+    /// - Parameter keyLimit: The maximum number of keys. At least the most recent half of them is remembered. The
+    ///   default is the number that a playlist can contain.
     init(keyLimit: Int = 2 * HLSPlaylist.maximumSegments) {
         keys = Mutex(BoundedTable(count: keyLimit, bytes: keyLimit * Self.keyBytes))
     }
 
     // MARK: - Lookups for requests
 
-    /// Returns the kind of a version that was examined: `.some(nil)` if it is not a manifest, `nil` if it was not
-    /// examined.
+    /// Returns the kind of a version: `.some(nil)` if it is not a manifest, or `nil` if it has not been examined.
     func kind(ofVersion name: String) -> ManifestKind?? { facts.withLock { $0.kinds[name] } }
 
     /// The variables that a media playlist may import.
     struct ImportableVariables: Sendable {
-        /// The values of the client's master playlist if they are known, otherwise those of the last master playlist.
+        /// The values from the client's master playlist if they are known, otherwise those from the most recent master
+        /// playlist.
         var values: [String: String] = [:]
         /// The names of the variables whose values may belong to another client.
         var withheld: Set<String> = []
@@ -78,7 +78,7 @@ final class StreamKnowledge: Sendable {
         let name = HLSDelivery.withoutDirectives(playlist)
         return facts.withLock { facts in
             guard let values = facts.variables[name] else { return ImportableVariables() }
-            // The entries are recorded again, so that they are not forgotten while they are used.
+            // The entries are recorded again, so that they are not forgotten while they are in use.
             facts.variables.note(values, for: name, bytes: Self.size(of: values) + name.utf8.count)
             let clientName = name + fields.userHash
             let recorded = facts.clientVariables[clientName] ?? [:]
@@ -128,7 +128,7 @@ final class StreamKnowledge: Sendable {
     func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
         let scheme = credentials.prefix { $0 != " " && $0 != "\t" }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
-        // The digest differs between requests, but the user name does not.
+        // The digest differs for each request, but the user name does not.
         let name = /(?i)\busername\*?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/
         let user = credentials.firstMatch(of: name).map { String($0.1 ?? $0.2 ?? "") } ?? credentials
         let origin = url.origin
@@ -163,7 +163,7 @@ final class StreamKnowledge: Sendable {
             roots.insert(namer)
             roots.remove(origin)
             let kept = Set(roots.prefix(Self.rootLimit))
-            // The set is recorded again each time, so that it is not forgotten while it is used.
+            // The set is recorded again each time, so that it is not forgotten while it is in use.
             facts.roots.note(kept, for: origin, bytes: kept.reduce(origin.utf8.count) { $0 + $1.utf8.count })
         }
     }
@@ -265,9 +265,9 @@ final class StreamKnowledge: Sendable {
         }
     }
 
-    /// The target duration of an unknown playlist, from Apple's HLS Authoring Specification.
+    /// The target duration to assume for an unknown playlist, from Apple's HLS Authoring Specification.
     private static let usualTargetDuration = Duration.seconds(6)
-    /// The maximum time for which a response is awaited.
+    /// The maximum time to wait for a response that an origin holds.
     private static let longestHold = Duration.seconds(60)
 
     /// Returns three target durations (RFC 8216bis §6.2.5.2), up to the maximum.

@@ -9,12 +9,12 @@ import Synchronization
 /// separate resources.
 ///
 /// A manifest from the same origin takes precedence over one from another origin. Otherwise, a foreign manifest that
-/// names the pinned files of a stream could remove them.
+/// names the pinned files of a stream could cause them to be removed.
 final class StreamMembers: Sendable {
     /// The manifest to which the URLs of a template belong.
     private struct Owner {
         let manifest: CacheKey
-        /// Whether the manifest is from another origin than the URLs of the template.
+        /// Whether the manifest is from a different origin than the URLs of the template.
         let isForeign: Bool
     }
 
@@ -35,8 +35,8 @@ final class StreamMembers: Sendable {
     /// The maximum number of URLs, enough for about twenty feature-length videos in two-second segments and several
     /// variants.
     ///
-    /// When it is reached, all URLs are forgotten together. If only some were forgotten, the tag of their manifest
-    /// would prevent them from being recorded again.
+    /// When it is reached, all URLs are forgotten together. If only some of them were forgotten, the tag of their
+    /// manifest would prevent them from being recorded again.
     private static let limit = 500_000
     private static let manifestLimit = 10_000
     /// The maximum size of all templates together, in bytes.
@@ -56,7 +56,7 @@ final class StreamMembers: Sendable {
         }
         return state.withLock { state in
             var foreign: CacheKey?
-            // The number may start at any digit, but most likely starts at one of the last digits.
+            // The number may start at any digit, but most likely at one of the last ones.
             for digit in digits.suffix(Self.digitLimit).reversed() {
                 for (template, owner) in state.templates[text[..<digit]] ?? [:] where template.gives(text) {
                     if !owner.isForeign { return owner.manifest }
@@ -93,7 +93,7 @@ final class StreamMembers: Sendable {
     private func note(
         _ parts: [OriginURL], _ templates: [DASHTemplate], at url: OriginURL, _ key: CacheKey, tag: String
     ) {
-        // URLs are hashed before the lock, which every request for media takes.
+        // The URLs are hashed before the lock is acquired, because every request for media acquires it.
         let hashes = parts.prefix(Self.limit).filter { $0 != url }.map { ($0.hashValue, $0.isSameOrigin(as: url)) }
         let (address, tagHash) = (url.hashValue, tag.hashValue)
         state.withLock { state in

@@ -6,7 +6,7 @@ enum TimeLimit {
     /// The outcome of an operation with a time limit.
     enum Outcome<Value: Sendable>: Sendable {
         case value(Value)
-        /// The limit has passed, and the operation continues in this task.
+        /// The time limit has been exceeded, and the operation continues in this task.
         case late(Task<Value, any Error>)
     }
 

@@ -1,9 +1,10 @@
 #if Proxy
 import Synchronization
 
-/// The memory that manifests may occupy at the same time, for all clients together.
+/// The memory that the manifests for all clients may occupy at the same time.
 ///
-/// A manifest is in memory while it is received, rewritten and sent. A slow origin or a slow client can take minutes.
+/// A manifest is in memory while it is received, rewritten and sent. With a slow origin or a slow client, this can take
+/// minutes.
 final class ManifestMemory: Sendable {
     /// The default of ``limit``, in bytes.
     static let defaultLimit = 256 << 20
@@ -19,7 +20,7 @@ final class ManifestMemory: Sendable {
     /// The number of bytes that manifests occupy now.
     var usedBytes: Int { used.withLock { $0 } }
 
-    /// The memory for one manifest. It is returned when the last response that uses the manifest has been sent.
+    /// The memory for one manifest. The memory is returned when the last response that uses the manifest has been sent.
     final class Share: Sendable {
         private let memory: ManifestMemory
         private let count = Mutex(0)
@@ -34,7 +35,8 @@ final class ManifestMemory: Sendable {
         /// Changes the size of the share, in bytes. Small manifests always get memory, so that clients of large ones
         /// can't prevent the playback of all other streams.
         ///
-        /// - Throws: `RequestFailure` with status 503 if too little memory is left. The size then remains the same.
+        /// - Throws: `RequestFailure` with status 503 if too little memory is left. In that case, the size does not
+        ///   change.
         func resize(to bytes: Int) throws {
             guard resizeIfPossible(to: bytes) else { throw ManifestMemory.exhausted }
         }

@@ -7,7 +7,7 @@ import NIOCore
 /// all other parsers find the same end of the body.
 struct RequestBodyReader {
     private enum State {
-        /// The remaining bytes of a body with known length, or of the current chunk.
+        /// The number of remaining bytes in a body of known length, or in the current chunk.
         case bytes(left: Int64)
         case chunkSize
         case afterChunk

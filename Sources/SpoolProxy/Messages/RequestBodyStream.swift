@@ -3,13 +3,13 @@ import NIOCore
 import Spool
 import Synchronization
 
-/// The body of a request that is forwarded to an origin, at the rate at which the origin receives it.
+/// The body of a request that is forwarded to an origin. It is read at the rate at which the origin receives it.
 final class RequestBodyStream: Sendable {
     /// The error for a body that ended early.
     struct Interrupted: Error {}
 
     private struct State {
-        /// The bytes that the reader has not received yet.
+        /// The bytes that have not been read yet.
         var bytes = ByteBuffer()
         var isEnded = false
         var isFailed = false
@@ -55,7 +55,7 @@ final class RequestBodyStream: Sendable {
     /// Ends the body with an error, because the client stopped sending or the reader stopped reading.
     func fail() {
         let waiter = state.withLock { state in
-            // A reader must not interpret discarded bytes as the end.
+            // After bytes have been discarded, a reader must not mistake the end of the stream for the end of the body.
             if !state.isEnded || state.bytes.readableBytes > 0 { state.isFailed = true }
             state.bytes = ByteBuffer()
             return state.waiter.take()

@@ -64,7 +64,7 @@ struct RequestHead: Sendable, Hashable {
     var host: String?
 }
 
-/// The field lines in the head of one request.
+/// The field lines in the head of a request.
 ///
 /// The lines stay in the received bytes and become strings only when they are used. A player's request contains about
 /// ten fields, of which only `Range` is usually needed.

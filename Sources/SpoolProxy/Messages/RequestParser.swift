@@ -13,7 +13,7 @@ import NIOCore
 /// request is unknown.
 struct RequestParser {
     private let limit: Int
-    /// The number of bytes of the next head that were already searched for its end.
+    /// The number of bytes of the next head that have already been searched for its end.
     private var searched = 0
 
     /// Creates a parser.
@@ -42,7 +42,7 @@ struct RequestParser {
         return try RequestParser.head(bytes)
     }
 
-    /// Skips empty lines before a request, which old clients sent after a body (RFC 9112 §2.2).
+    /// Skips empty lines before a request, which some old clients send after a body (RFC 9112 §2.2).
     private mutating func skipEmptyLines(in buffer: inout ByteBuffer) {
         guard searched == 0 else { return }
         while buffer.readableBytes >= 2, buffer.getInteger(at: buffer.readerIndex, as: UInt16.self) == 0x0D0A {

@@ -62,7 +62,7 @@ struct Response: Sendable {
     var origin: (media: MediaResource, response: StoredResponse)?
     /// The memory of a manifest in the body, which is counted until the response has been sent.
     var memory: ManifestMemory.Share?
-    /// Whether the connection ends after the response, even if the client wants to keep it open.
+    /// Whether the connection closes after the response, even if the client wants to keep it open.
     var closes = false
     /// Whether the response is one of the server's own pages.
     var isOwn = false
@@ -96,7 +96,7 @@ struct Response: Sendable {
     }
 
     /// Returns the response with the cookies of one client, and the directives that apply to them. The next response on
-    /// the connection can't be prepared from this one, because it may be for another client of a load balancer.
+    /// the connection can't be prepared from this one, because it may be for a different client of a load balancer.
     func setting(_ cookies: HTTPFields) -> Response {
         guard !cookies.isEmpty else { return self }
         var response = self

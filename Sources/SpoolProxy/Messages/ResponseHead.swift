@@ -15,7 +15,7 @@ struct ResponseHead: Sendable, Hashable {
         self.fields = fields
     }
 
-    /// Writes the status line, the fields and the empty line in the format in which they are sent.
+    /// Writes the status line, the fields and the empty line in the format that is sent over the connection.
     ///
     /// Values do not contain CR, LF or NUL, because `HTTPField` replaces them.
     func encode(into buffer: inout ByteBuffer) {

@@ -97,7 +97,8 @@ struct ResponsePlan: Sendable, Hashable {
 }
 
 extension HTTPFields {
-    /// The fields of a 200 that are repeated in a 304 or 416 (RFC 9110 §15.4.5), without those that describe a body.
+    /// The fields of a 200 response that are repeated in a 304 or 416 response (RFC 9110 §15.4.5), without those that
+    /// describe a body.
     fileprivate var confirming: HTTPFields {
         var fields = self
         for name in [HTTPField.Name.contentType, .contentEncoding, .contentLanguage, .acceptRanges] {

@@ -42,7 +42,7 @@ final class AccessLog: Sendable {
         var cut: String?
     }
 
-    /// The maximum number of lines that are waiting for the disk. Further lines are lost.
+    /// The maximum number of lines that may wait for the disk. Further lines are discarded.
     static let waitingLimit = 10_000
 
     let queue = DispatchQueue(label: "spool.proxy.log", qos: .utility)
@@ -50,7 +50,7 @@ final class AccessLog: Sendable {
     private let file: FileHandle
     private let now: @Sendable () -> Date
 
-    /// Opens the file to append lines. If the file does not exist, it is created with access only for its owner.
+    /// Opens the file for appending. If the file does not exist, it is created so that only its owner can access it.
     ///
     /// - Throws: ``ProxyError`` with code `configuration` if the file cannot be opened.
     init(_ url: URL, now: @escaping @Sendable () -> Date = { Date() }) throws(ProxyError) {
@@ -87,7 +87,7 @@ final class AccessLog: Sendable {
         }
     }
 
-    /// Waits until all lines are written.
+    /// Waits until all lines have been written.
     func flush() { queue.sync {} }
 }
 #endif

@@ -5,13 +5,13 @@ package import SpoolStorage
 import SpoolStreams
 import Synchronization
 
-/// The preloads that the operator has started. They end with the server.
+/// The preloads that the operator has started. They end when the server stops.
 package final class OperatorPreloads: Sendable {
     /// The preloads of the server that runs the current command for another process. The value is `nil` outside of such
     /// a command.
     @TaskLocal package static var ofServer: OperatorPreloads?
 
-    /// A running preload. The value of its task is `true` if the preload was cancelled before it was complete.
+    /// A running preload. The result of its task is `true` if the preload was cancelled before it was complete.
     private struct Running {
         let source: MediaSource
         let task: Task<Bool, Never>
@@ -143,7 +143,7 @@ package final class OperatorPreloads: Sendable {
         while let task = state.withLock({ $0.tasks.values.first?.task }) { _ = await task.value }
     }
 
-    /// Cancels all preloads. Stored bytes stay.
+    /// Cancels all preloads. Stored bytes remain in the cache.
     func end() {
         let tasks = state.withLock { state in
             state.isEnded = true

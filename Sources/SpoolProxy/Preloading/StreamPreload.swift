@@ -15,7 +15,7 @@ package enum StreamAmount: Equatable, Sendable {
 
 /// The outcome of the preload of one URL.
 package struct PreloadOutcome: Sendable {
-    /// The number of stored bytes, and of bytes to store.
+    /// The number of bytes that are stored, and the number of bytes to store.
     package var storedBytes: Int64
     package var targetBytes: Int64?
     package var isComplete: Bool
@@ -62,7 +62,7 @@ package struct PreloadOutcome: Sendable {
             let kind = ManifestKind(prefix: prefix, contentType: type)
             return kind == .dashElement ? nil : kind
         } catch {
-            // A resource that cannot be read back is treated as a single file.
+            // A resource that can't be read back is treated as a single file.
             return nil
         }
     }

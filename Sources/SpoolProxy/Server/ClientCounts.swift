@@ -14,7 +14,7 @@ final class ClientCounts: Sendable {
     /// - Parameter limit: The maximum number of connections, and of concurrent requests, for each client.
     init(limit: Int) { self.limit = limit }
 
-    /// Counts a connection or a request, unless its client has reached the limit.
+    /// Counts a connection or request, unless its client has reached the limit.
     ///
     /// - Returns: `false` if the client has reached the limit. Otherwise, call ``remove(_:)`` when the connection or
     ///   the request ends.
@@ -29,7 +29,7 @@ final class ClientCounts: Sendable {
         }
     }
 
-    /// Removes a connection or a request that was added.
+    /// Removes a connection or request that was added earlier.
     func remove(_ client: ProxyClient) {
         guard client.isLimited else { return }
         let network = client.network

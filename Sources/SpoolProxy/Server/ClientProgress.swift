@@ -13,9 +13,9 @@ import Glibc
 /// The progress of a connection: the number of bytes transferred in both directions, as precisely as the system reports
 /// it.
 ///
-/// If two measurements differ, the client received or sent bytes in the meantime. Counting the bytes that the socket
-/// has accepted is not enough, because a slow client takes minutes to empty a socket buffer of several megabytes. On
-/// Linux, the bytes that the client's system has acknowledged are counted. On Apple platforms, the bytes that are
+/// If two measurements differ, the client has received or sent bytes in the meantime. Counting the bytes that the
+/// socket accepts is not enough, because a slow client can take minutes to empty a socket buffer of several megabytes.
+/// On Linux, the bytes that the client's system has acknowledged are counted. On Apple platforms, the bytes that are
 /// waiting in the socket are counted. Each measurement costs one system call.
 struct ClientProgress: Equatable {
     /// The number of body bytes in finished writes.
@@ -67,18 +67,18 @@ struct ClientProgress: Equatable {
 struct ClientWatch {
     /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
     var progressSeen: ClientProgress?
-    /// The wait of a client that will not send more bytes, or `nil` if it may send more.
+    /// The state of a client that will send no more bytes, or `nil` if it may send more.
     var halfClosed: HalfClosedWait?
 
-    /// Whether the client will not send more bytes. Only sending bytes to the client shows whether it still receives
-    /// any.
+    /// Whether the client will not send more bytes. Only sending bytes to the client reveals whether it is still
+    /// receiving.
     var isInputClosed: Bool { halfClosed != nil }
 }
 
-/// The wait for a response by a client that will not send more bytes.
+/// The state of a half-closed connection, whose client sends no more bytes but may be waiting for a response.
 ///
 /// A client that has closed the connection completely looks the same until bytes are sent to it. Therefore, the
-/// response is cancelled if no bytes are sent in three checks, which are about a second apart.
+/// response is cancelled if three checks in a row, about a second apart, find that no bytes have been sent.
 struct HalfClosedWait {
     private var sent = -1
     private var checks = 0

@@ -2,15 +2,16 @@
 
 /// The client of one connection. The type counts the connection, or its requests, against the client's limit.
 ///
-/// A connection counts for the client that has opened it, or that a PROXY protocol header identifies. If a trusted
-/// proxy uses the connection for several clients, each request counts for the client that its fields identify.
+/// A connection counts against the limit of the client that opened it, or that a PROXY protocol header identifies. If a
+/// trusted proxy uses the connection for several clients, each request counts against the limit of the client that its
+/// fields identify.
 struct ConnectionClient: ~Copyable {
     /// The client at the other end, or the client that a PROXY protocol header identifies.
     private(set) var client: ProxyClient
     /// Whether the fields of each request identify its client.
     private var readsForwarding: Bool
     private var isCounted = false
-    /// The client of the running request, if the request counts for it.
+    /// The client of the running request, if the request counts against its limit.
     private var requester: ProxyClient?
     private let proxies: TrustedProxies
     private let counts: ClientCounts
@@ -53,12 +54,12 @@ struct ConnectionClient: ~Copyable {
         }
     }
 
-    /// Ends the count of the running request.
+    /// Stops counting the running request.
     mutating func endRequest() {
         if let requester = requester.take() { counts.remove(requester) }
     }
 
-    /// Ends all counts, because the connection is closed.
+    /// Stops counting the connection and its request, because the connection is closed.
     mutating func end() {
         endRequest()
         if isCounted { counts.remove(client) }

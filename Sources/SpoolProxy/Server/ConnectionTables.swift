@@ -3,7 +3,7 @@ import NIOCore
 import NIOPosix
 import Synchronization
 
-/// All connections of a server, in one table for each event loop, and their number.
+/// All connections of a server, in one table for each event loop, and their total number.
 final class ConnectionTables: Sendable {
     private struct Counts {
         var all = 0

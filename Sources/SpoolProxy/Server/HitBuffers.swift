@@ -24,7 +24,7 @@ final class HitBuffers {
         guard unsent < Self.unsentLimit else { return nil }
         isRecent = true
         guard var buffer = spare.take() else { return allocator.buffer(capacity: capacity) }
-        // If the memory of the buffer is still in use elsewhere, this allocates new memory.
+        // If the buffer's memory is still in use elsewhere, this call allocates new memory.
         buffer.clear(minimumCapacity: capacity)
         return buffer
     }
@@ -35,7 +35,7 @@ final class HitBuffers {
     /// Counts a buffer that is being sent.
     func sending(_ buffer: ByteBuffer) { unsent += buffer.storageCapacity }
 
-    /// Takes a buffer back after it has been sent, or after its connection was closed.
+    /// Takes a buffer back after it has been sent, or after its connection has been closed.
     func sent(_ buffer: ByteBuffer) {
         unsent -= buffer.storageCapacity
         putBack(buffer)

@@ -38,7 +38,7 @@ struct PieceWriter {
         if isPaced { limitUnsent(Self.unsent) }
     }
 
-    /// Limits the bytes that wait in the socket. If the system rejects the option, more bytes wait in the socket.
+    /// Limits the bytes that wait in the socket. If the system rejects the option, more bytes may wait in the socket.
     private func limitUnsent(_ count: Int) {
         channel.setOption(.tcpOption(.init(rawValue: TCP_NOTSENT_LOWAT)), value: count).whenComplete { _ in }
     }
@@ -92,7 +92,7 @@ struct PieceWriter {
 
     private func chunkHead(_ count: Int) -> ByteBuffer { ByteBuffer(string: String(count, radix: 16) + "\r\n") }
 
-    /// Ends the response and waits until all pieces are sent.
+    /// Ends the response, and waits until all pieces have been sent.
     mutating func end() async -> SendOutcome {
         if isChunked { pending = channel.write(IOData.byteBuffer(ByteBuffer(staticString: "0\r\n\r\n"))) }
         channel.flush()
@@ -105,7 +105,7 @@ struct PieceWriter {
         }
     }
 
-    /// Sends the pieces that were written before a failure, if possible, and waits for them.
+    /// Sends the pieces that were written before a failure, if possible, and waits until they are sent.
     mutating func abandon() async {
         channel.flush()
         try? await pending?.get()  // The connection is closed even if this fails.
@@ -156,9 +156,9 @@ final class SentSlice: Sendable {
 
 /// A cork: until it is released, a connection sends only full packets (`TCP_CORK` in tcp(7) of Linux).
 ///
-/// The head of a response is then sent together with the first bytes of its body, so that the client wakes only once.
-/// Use the cork on the event loop of the channel. Release it in the same function call, because a partly filled packet
-/// waits until then. On other systems, the type does nothing.
+/// The head of a response is then sent together with the first bytes of its body, so that the client wakes up only
+/// once. Use the cork on the event loop of the channel. Release it in the same function call, because a partly filled
+/// packet waits until then. On other systems, the type does nothing.
 struct TCPCork {
     #if os(Linux)
     private let options: (any NIOSynchronousChannelOptions)?
@@ -171,7 +171,8 @@ struct TCPCork {
     func release() { set(0) }
 
     private func set(_ value: Int) {
-        // If the option can't be set, packets are sent before they are full, or the client has closed the connection.
+        // If the option can't be set, either packets are sent before they are full, or the client has closed the
+        // connection.
         try? options?.setOption(.tcpOption(.init(rawValue: TCP_CORK)), value: value)
     }
     #else

@@ -50,16 +50,16 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
     private var watch = ClientWatch()
     private(set) var receivedBodyBytes = 0
     private var hasStartedHead = false
-    /// Whether a part of the response was written.
+    /// Whether part of the response has been written.
     private var hasStartedResponse = false
     private var hot: RecentMedia?
     private var isAdvancing = false
 
-    /// The maximum number of received bytes that wait during a response.
+    /// The maximum number of received bytes that may wait during a response.
     private static let inboundLimit = 64 << 10
     /// The maximum number of ignored bytes of a body. If it is exceeded, the connection is closed.
     private static let unwantedBodyLimit = 256 << 10
-    /// The time limit for the rest of a body after its response was sent.
+    /// The time limit for the rest of a body after the response has been sent.
     private static let unwantedBodyTime = Duration.seconds(10)
 
     init(service: ProxyService, client: ProxyClient, table: ConnectionTable) {
@@ -85,7 +85,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         peer.end()
     }
 
-    /// Waits for requests, unless the client has too many connections.
+    /// Starts to wait for requests, unless the client has too many connections.
     private func admit() {
         guard peer.admit() else { return reject() }
         setDeadline(service.configuration.limits.idleTimeout)
@@ -110,7 +110,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         if inbound.readableBytes == 0 {
             inbound = bytes
         } else {
-            // Otherwise, the buffer would keep growing while a client sends without a pause.
+            // Otherwise, the buffer would keep growing while a client sends bytes without pausing.
             if inbound.readerIndex >= Self.inboundLimit { inbound.discardReadBytes() }
             inbound.writeBuffer(&bytes)
         }
@@ -297,7 +297,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         return false
     }
 
-    /// Continues after a response was sent.
+    /// Continues after a response has been sent.
     private func responded(keeps: Bool) {
         guard case .responding = state else { return }
         update {
@@ -433,8 +433,8 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         }
     }
 
-    /// Closes the connection if no byte was transferred within the stall time even though the client could receive or
-    /// send one.
+    /// Closes the connection if no bytes were transferred within the stall time even though the client could have
+    /// received or sent some.
     private func checkProgress(of exchange: Exchange, isDue: Bool, now: NIODeadline) {
         guard let context else { return }
         let buffered = ClientProgress.bufferedBytes(of: context.channel)

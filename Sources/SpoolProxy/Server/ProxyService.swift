@@ -23,7 +23,7 @@ final class ProxyService: Sendable {
     /// The object that waits for unavailable origins, or `nil` if requests fail instead.
     let retryWaiter: OriginRetryWaiter?
     private let stopping = Atomic<Bool>(false)
-    /// The times at which malformed PROXY protocol headers were logged last, by address.
+    /// The times at which malformed PROXY protocol headers were last logged, by address.
     private let malformedHeaders = Mutex(BoundedTable<String, Int64>(count: 256))
 
     init(
@@ -60,7 +60,7 @@ final class ProxyService: Sendable {
     struct Served: Sendable {
         /// Whether the connection stays open.
         var keeps: Bool
-        /// The resource that the next request may be for, or `nil` if its bytes can't be sent immediately.
+        /// The resource that the next request is likely to be for, or `nil` if its bytes can't be sent immediately.
         var hot: RecentMedia?
     }
 

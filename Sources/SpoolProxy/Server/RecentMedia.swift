@@ -138,7 +138,7 @@ struct RecentMedia: Sendable {
         } == count
     }
 
-    /// A capacity that is sufficient for every head.
+    /// A capacity that is sufficient for any head.
     private var headCapacity: Int { fields.count + digests.count + 224 }
 
     private func encodeHead(of range: Range<Int64>, isPartial: Bool, _ date: DateText, into head: inout ByteBuffer) {
@@ -166,8 +166,8 @@ struct RecentMedia: Sendable {
         head.writeStaticString("\r\n\r\n")
     }
 
-    /// Returns whether a request differs from others for the same target only in its range. A request from another web
-    /// page counts as different, because the access rules must check it.
+    /// Returns whether a request can differ from others for the same target only in its range. A request from a web
+    /// page of another origin counts as different, because the access rules must check it.
     private static func isPlain(_ request: RequestHead, readsOrigin: Bool) -> Bool {
         request.fields.has(noneOf: readsOrigin ? special + ["origin"] : special)
             && !AccessRules.isFromOtherPage(request.fields)
@@ -179,7 +179,7 @@ struct RecentMedia: Sendable {
         "cache-control", "pragma", "expect", "via", "cdn-loop", "upgrade",
     ]
 
-    /// Returns whether the response is the same for all clients without credentials.
+    /// Returns whether the response is the same for all clients that send no credentials.
     private static func isForAll(_ response: StoredResponse) -> Bool {
         response.status == 200 && response.isStored
             && Vary(fields: response.fields).names.allSatisfy { $0 == "accept-encoding" || $0 == "origin" }

@@ -39,7 +39,7 @@ struct ResponseSender: Sendable {
     /// The maximum size of a piece of bytes that must be fetched. A small size avoids fetching bytes that the client
     /// does not receive.
     private static let piece: Int64 = 256 << 10
-    /// The maximum size of a piece of stored bytes. Large pieces cost less.
+    /// The maximum size of a piece of stored bytes. Large pieces are more efficient.
     private static let storedPiece: Int64 = 1 << 20
     /// The time within which a client must receive the end of an endless stream.
     private static let endTime = TimeAmount.seconds(5)
@@ -130,7 +130,7 @@ struct ResponseSender: Sendable {
         var left = stream.count ?? .max
         stream.onStart?({ [channel] in channel.close(mode: .all, promise: nil) })
         defer {
-            // Otherwise, a client that does not receive any bytes could keep the connection open.
+            // Otherwise, a client that does not receive any bytes could keep the connection open indefinitely.
             if stream.isEndless {
                 channel.eventLoop.scheduleTask(in: Self.endTime) { [channel] in
                     channel.close(mode: .all, promise: nil)
