@@ -2,10 +2,10 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Simulated plays (see ``Play``).
+/// Simulated runs (see ``Play``).
 ///
-/// `SPOOL_SEED=n` runs one seed and prints its log. `SPOOL_PLAYS=n` and `SPOOL_FIRST_SEED=n` set the number of plays
-/// and the first seed.
+/// `SPOOL_SEED=n` runs one seed and prints its log. `SPOOL_PLAYS=n` and `SPOOL_FIRST_SEED=n` set the number of runs and
+/// the first seed.
 @Suite("Simulated runs", .serialized)
 struct SeededPlayTests {
     /// The kinds of known faults that are not fixed yet.
@@ -13,7 +13,7 @@ struct SeededPlayTests {
 
     private let environment = ProcessInfo.processInfo.environment
 
-    @Test("500 simulated runs do not find any fault", .timeLimit(.minutes(30)))
+    @Test("500 simulated runs find no faults", .timeLimit(.minutes(30)))
     func gate() async {
         if let seed = environment["SPOOL_SEED"].flatMap(UInt64.init) { return await replay(seed) }
         let first = environment["SPOOL_FIRST_SEED"].flatMap(UInt64.init) ?? 0

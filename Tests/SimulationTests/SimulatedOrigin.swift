@@ -50,7 +50,7 @@ final class SimulatedOrigin: Upstream {
 
     var requests: Int { state.withLock { $0.requests } }
 
-    /// Serves another version from now on.
+    /// Serves a different version from now on.
     func change(_ path: String, to pattern: PatternBytes) { state.withLock { $0.versions[path] = pattern } }
 
     /// Removes all faults.

@@ -1,10 +1,10 @@
 import Foundation
 import Testing
 
-/// Simulated plays with new seeds that run for a given time. `make soak SECONDS=n` runs them.
+/// Simulated runs with new seeds, for a given time. `make soak SECONDS=n` runs them.
 @Suite("Soak test", .enabled(if: ProcessInfo.processInfo.environment["SPOOL_SOAK"] != nil))
 struct SoakTests {
-    @Test("Simulated runs with new seeds do not find any fault")
+    @Test("Simulated runs with new seeds find no faults")
     func soak() async throws {
         let environment = ProcessInfo.processInfo.environment
         let seconds = try #require(environment["SPOOL_SOAK"].flatMap(Int.init), "SPOOL_SOAK is a number of seconds")

@@ -28,7 +28,7 @@ enum CatalogDamage {
         guard !filled.isEmpty else { return 0 }
         let table = random.pick(filled)
         let columns = rows("SELECT name FROM pragma_table_info('\(table)') ORDER BY cid", database)
-        // The schema can't be read while a connection of the play is still being closed.
+        // The schema can't be read while a connection from the run is still being closed.
         guard !columns.isEmpty else { return 0 }
         let column = random.pick(columns)
         let value = random.pick(values)

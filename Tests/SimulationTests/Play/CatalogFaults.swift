@@ -84,7 +84,7 @@ private enum FaultyVFS {
         vfs.pointee.zName = UnsafePointer(strdup("faulty"))
         vfs.pointee.szOsFile += Int32(headSize)
         vfs.pointee.xOpen = { _, name, file, flags, outFlags in FaultyVFS.open(name, file, flags, outFlags) }
-        // After a lock fault, a play must not wait in real time. Other tests in the process must.
+        // After a lock fault, a simulated run must not wait in real time. Other tests in the process must.
         vfs.pointee.xSleep = { _, microseconds in
             refusedThreads.withLock { $0.remove(pthread_self()) } == nil
                 ? base.pointee.xSleep(base, microseconds) : microseconds

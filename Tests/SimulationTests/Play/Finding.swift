@@ -1,12 +1,12 @@
-/// A fault that a play found.
+/// A fault that a simulated run found.
 struct Finding: Sendable, CustomStringConvertible {
     /// The kind of a fault.
     enum Kind: String, Sendable, CaseIterable, Comparable {
         /// A reader got bytes that belong to no version, or to two versions.
         case wrongBytes
-        /// A reader continued at another offset, or ended too early.
+        /// A reader continued at the wrong offset, or ended too early.
         case wrongPlace
-        /// A reader got an error that nothing in the play explains.
+        /// A reader got an error that nothing in the run explains.
         case unexpectedError
         /// A wait exceeded its limit, or never ended.
         case hang
@@ -53,11 +53,11 @@ struct Finding: Sendable, CustomStringConvertible {
     }
 }
 
-/// The result of a play.
+/// The result of a simulated run.
 struct PlaybackReport: Sendable {
     var seed: UInt64
     var findings: [Finding]
-    /// The number of operations: opened readers, housekeeping tasks, and openings and ends of the cache.
+    /// The number of operations: opened readers, housekeeping tasks, and starts and ends of the cache's lifetimes.
     var operations: Int
     var steps: Int
     /// The duration in real time.

@@ -5,15 +5,15 @@ import Synchronization
 
 @testable import Spool
 
-/// One simulated run of a cache, called a play, which is determined by a seed.
+/// A simulated run of a cache, which a seed determines.
 ///
-/// A play starts with an empty directory and a random plan. The plan contains the media, an origin and a disk with or
-/// without faults, and possibly a capacity. It also contains one to three lives of the cache. The play runs each life
-/// with concurrent players and maintenance tasks (chores). Then it runs a last life without faults, in which all media
-/// is played from start to end. Everything runs on one `SeededExecutor`.
+/// A run starts with an empty directory and a random plan. The plan contains the media, an origin and a disk with or
+/// without faults, and possibly a capacity. It also contains one to three lifetimes of the cache. Each lifetime has
+/// concurrent players and maintenance tasks (chores). In a final, fault-free lifetime, all media is played from start
+/// to end. Everything runs on one `SeededExecutor`.
 final class Play: Sendable {
     private let world: PlayWorld
-    /// Whether the log is retained even if the play has no findings.
+    /// Whether the log is retained even if the run has no findings.
     private let keepsLog: Bool
     private let isOver = Mutex(false)
     private let isUnwatched = Mutex(false)
@@ -23,7 +23,7 @@ final class Play: Sendable {
         self.keepsLog = keepsLog
     }
 
-    /// Runs the play for a seed on the calling thread, which must not be one of Swift's shared threads.
+    /// Performs the run for a seed on the calling thread, which must not be one of Swift's shared threads.
     static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlaybackReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
@@ -38,7 +38,7 @@ final class Play: Sendable {
     }
 
     private static let runs = Atomic(0)
-    /// The parent directory of the play's directory. It is in memory if the machine has an in-memory file system.
+    /// The parent directory of the run's directory. It is in memory if the machine has an in-memory file system.
     private static let scratch =
         FileManager.default.fileExists(atPath: "/dev/shm") ? "/dev/shm" : NSTemporaryDirectory()
 
@@ -62,7 +62,7 @@ final class Play: Sendable {
         case .endless: world.report(.hang, "no end after \(executor.steps) steps")
         }
         let steps = executor.steps
-        // A sleeping task would retain the play.
+        // A sleeping task would retain this object.
         watching.cancel()
         _ = executor.run(limit: 100_000) { self.isUnwatched.withLock { $0 } }
         return PlaybackReport(
@@ -71,7 +71,7 @@ final class Play: Sendable {
             lines: keepsLog || !world.findings.isEmpty ? world.log.lines : [])
     }
 
-    // MARK: - Lives
+    // MARK: - Lifetimes
 
     private func main() async {
         world.log.add("plan", "\(world.plan)")
@@ -133,7 +133,7 @@ final class Play: Sendable {
         guard !isHurried else { return }
         life.isClosing = true
         if life.isDead {
-            // Further actions of a killed process do not matter, so the play does not wait for them.
+            // Further actions of a killed process do not matter, so the run does not wait for them.
             _ = world.task { await cache.close() }
         } else {
             await close(life, cache)
@@ -227,7 +227,7 @@ final class Play: Sendable {
         await checkLedger(life, cache)
     }
 
-    /// Returns whether an earlier life was killed or lost power.
+    /// Returns whether an earlier lifetime ended with a kill or a loss of power.
     private func hasEndedUncleanly(before life: PlayLife) -> Bool {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost || $0.isKilled }
     }
@@ -255,7 +255,7 @@ final class Play: Sendable {
         let isUnclean = hasEndedUncleanly(before: life)
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
         guard isAllRead || !isUnclean else { return }
-        // In the last life, resources with extreme lengths are not read, so their files were not opened.
+        // In the final lifetime, resources with extreme lengths are not read, so their files were not opened.
         let read = isUnclean ? contents.filter { !PlayOrigin.isExtreme($0.redactedURL) } : contents
         let recorded = read.reduce(0) { sum, kept in
             sum + kept.storedRanges.reduce(0) { $0 + Block.indices(touching: $1).count }

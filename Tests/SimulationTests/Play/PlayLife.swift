@@ -7,7 +7,8 @@ import Synchronization
 @testable import Spool
 @testable import SpoolStorage
 
-/// One life of the cache in a play, from the time its directory is opened until the cache is closed or killed.
+/// A lifetime of the cache in a simulated run: from the time its directory is opened until the cache is closed or
+/// killed.
 final class PlayLife: Sendable {
     private struct State {
         var cache: MediaCache?
@@ -21,7 +22,7 @@ final class PlayLife: Sendable {
         var random: SplitMix
         /// A copy of the files at the time of the kill; `nil` if the process was not killed.
         var remains: (files: MemoryFileSystem, directory: String)?
-        /// The resources that were removed in this life.
+        /// The resources that were removed during this lifetime.
         var removed: Set<String> = []
         var capacityBound: Int64?
         /// The value of ``StoreOpening/edition`` for which ``capacityBound`` was determined.
@@ -51,7 +52,7 @@ final class PlayLife: Sendable {
 
     deinit { catalogFaults.withLock { $0 }?.end() }
 
-    /// Returns a file system for the first life of a play.
+    /// Returns a file system for the first lifetime in a run.
     static func newFiles() -> MemoryFileSystem {
         MemoryFileSystem { path in
             !path.contains("/media") && !path.hasSuffix("/lock") && !path.hasSuffix("/CACHEDIR.TAG")
@@ -157,17 +158,17 @@ final class PlayLife: Sendable {
         if files > Self.openFileLimit + 1 { world.report(.openFiles, "\(files) files are open", in: self) }
     }
 
-    /// The limit on open files. It is the minimum that a store accepts, because a play uses few media files.
+    /// The limit on open files. It is the minimum that a store accepts, because a run uses few media files.
     private static let openFileLimit = 8
 
     /// Checks that the stored bytes neither exceed the capacity nor grow beyond it.
     ///
-    /// If the disk failed when the directory was opened, the stored bytes are known only after a later opening. They
-    /// may then exceed the capacity, which an earlier life may have increased.
+    /// If the disk failed when the directory was opened, the stored bytes are known only after it is opened again
+    /// later. They may then exceed the capacity, which may have been larger in an earlier lifetime.
     ///
-    /// Files that can't be removed are not included. Such files from an earlier life are found and counted only after
-    /// the directory was opened, and evictions do not free their space. Bytes that a damaged catalog did not count are
-    /// not included either.
+    /// Files that can't be removed are not included. Such files from an earlier lifetime are found and counted only
+    /// after the directory was opened, and evictions do not free their space. Bytes that a damaged catalog did not
+    /// count are not included either.
     func checkCapacity(_ cache: MediaCache) {
         let edition = cache.context.opening.edition
         let bound = state.withLock { state in
@@ -255,7 +256,7 @@ final class PlayLife: Sendable {
         return code
     }
 
-    /// Kills the process. Its files are copied, so later changes have no effect on the next life.
+    /// Kills the process. Its files are copied, so later changes have no effect on the next lifetime.
     func kill() {
         guard !isDead else { return }
         let target = "\(world.root)/\(number + 1)"
@@ -298,7 +299,7 @@ final class PlayLife: Sendable {
     }
 }
 
-/// The connection to the origin in one life. A killed process does not send requests.
+/// The connection to the origin during one lifetime. A killed process does not send requests.
 private struct LifeUpstream: Upstream {
     let life: PlayLife
 
@@ -308,7 +309,7 @@ private struct LifeUpstream: Upstream {
     }
 }
 
-/// A log handler that writes the messages of a cache to the play's log.
+/// A log handler that writes a cache's messages to the log of the run.
 private struct PlayLogHandler: LogHandler {
     let world: PlayWorld
     let who: String

@@ -145,7 +145,7 @@ final class PlayOrigin: Sendable {
         if let early, !plan.damages, !plan.failsToStore {
             life.world.report(.retriedTooEarly, "\(media.path) at \(lower), \(early) too early", in: life)
         }
-        // A request for the last bytes only serves to get the length from the headers.
+        // A request for the last bytes serves only to obtain the length from the headers.
         let isQuestion = request.headerFields[.range]?.hasPrefix("bytes=-") ?? false
         guard viewer.preloads, !isQuestion, life.world.isCalm, !life.world.mayPreloadsContinue(in: life) else { return }
         let waits = life.world.playbackWaits(longerThan: .milliseconds(20), in: life)

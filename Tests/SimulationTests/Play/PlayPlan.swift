@@ -1,10 +1,10 @@
 import Spool
 import SpoolTesting
 
-/// The plan of one play: its media, the faults of its origin and disk, and its lives. The seed determines the complete
-/// plan.
+/// The plan for one simulated run: its media, the faults of its origin and disk, and the lifetimes of its cache. The
+/// seed determines the entire plan.
 struct PlayPlan: Sendable {
-    /// The end of a life of the cache.
+    /// The way in which a lifetime of the cache ends.
     enum Ending: Sendable, CaseIterable {
         /// The cache is closed after all players have left.
         case closedAtRest
@@ -22,7 +22,7 @@ struct PlayPlan: Sendable {
         var players: Int
         /// The number of actions that each player performs.
         var steps: Int
-        /// The number of chores that run during this life.
+        /// The number of chores that run during this lifetime.
         var chores: Int
         /// The number of the file system call during which the process is killed.
         var killAt: Int
@@ -39,15 +39,15 @@ struct PlayPlan: Sendable {
     var diskFaults = 0
     /// The average number of disk calls from the catalog for each one that fails; 0 means that none fail.
     var catalogFaults = 0
-    /// Whether bytes on disk are damaged between two lives.
+    /// Whether bytes on disk are damaged between two lifetimes.
     var damages = false
-    /// Whether one cell of the catalog is changed between two lives.
+    /// Whether one cell of the catalog is changed between two lifetimes.
     var damagesCatalog = false
     /// Whether the file system can free a part of a file.
     var punchesHoles = true
     /// The average number of removals of media files for each one that fails; 0 means that none fail.
     var removalFaults = 0
-    /// The age at which unused media is evicted. It exceeds the duration of any play.
+    /// The age at which unused media is evicted. It exceeds the duration of any run.
     var maximumAge: Duration?
     /// Whether the credentials of some players are rejected.
     var refusesSome = false
@@ -67,7 +67,7 @@ struct PlayPlan: Sendable {
         // long time.
         var longest = (capacity ?? .max) < 300_000 ? 400_000 : 1_200_000
         var count = 1 + random.below(3)
-        // These are more media files than a cache may have open.
+        // This count exceeds the number of media files that a cache may have open.
         if random.chance(10) { (longest, count) = (100_000, 9 + random.below(4)) }
         media = (0..<count as Range<Int>).map {
             SimulatedMedia(number: $0, longest: longest, changes: changes, &random)
@@ -141,7 +141,7 @@ struct PlayPlan: Sendable {
     /// Whether the disk may reject or remove bytes that should be stored.
     var failsToStore: Bool { diskFaults + catalogFaults > 0 || chores.contains(.deleteDirectory) }
 
-    /// The viewers that may send requests in the last life.
+    /// The viewers that may send requests during the final lifetime.
     var viewers: [Viewer] {
         var other = Viewer()
         guard freshness == .http else { return [other] }

@@ -1,9 +1,9 @@
 import Foundation
 import Synchronization
 
-/// A runner of plays on its own threads, each of which takes one seed after another.
+/// A runner that performs simulated runs on its own threads, each of which takes one seed after another.
 ///
-/// If a play hangs, its seed is printed and the process ends (see ``PlayWatch``).
+/// If a run hangs, its seed is printed and the process ends (see ``PlayWatch``).
 final class PlayRunner: Sendable {
     private struct State {
         /// The remaining seeds.
@@ -24,10 +24,10 @@ final class PlayRunner: Sendable {
         self.folder = folder
     }
 
-    /// Runs the plays of `seeds` until `deadline`, and returns the reports in the order of the seeds.
+    /// Performs the runs for `seeds` until `deadline`, and returns the reports in the order of the seeds.
     ///
     /// - Parameters:
-    ///   - logLimit: The number of log lines to retain for a play.
+    ///   - logLimit: The number of log lines to retain for each run.
     ///   - folder: A directory with a file for each thread, which contains the thread's current seed in case of a
     ///     crash.
     static func run(
@@ -43,7 +43,7 @@ final class PlayRunner: Sendable {
         return runner.state.withLock { $0.reports.sorted { $0.seed < $1.seed } }
     }
 
-    /// Runs one play after another on a separate thread, which is not one of Swift's shared threads.
+    /// Performs one run after another on a separate thread, which is not one of Swift's shared threads.
     private func work(_ number: Int) async {
         await withCheckedContinuation { continuation in
             let thread = Thread {

@@ -1,24 +1,24 @@
-/// The findings of many plays, in groups with their seeds.
+/// The findings of many simulated runs, grouped, with their seeds.
 struct PlaySummary: CustomStringConvertible {
     /// Findings that differ only in numbers and names.
     struct Group {
         var signature: String
         var example: Finding
-        /// The seeds of the plays with this finding, in ascending order.
+        /// The seeds of the runs with this finding, in ascending order.
         var seeds: [UInt64]
-        /// The number of plays up to the first one with this finding.
+        /// The number of runs up to the first one with this finding.
         var playsUntilFound: Int
     }
 
     var plays = 0
     var operations = 0
     var steps = 0
-    /// A hash of the digests of all plays.
+    /// A hash of the digests of all runs.
     var digest: UInt64 = 0
-    /// The number of steps in the longest play.
+    /// The number of steps in the longest run.
     var mostSteps = 0
     var longestTime = Duration.zero
-    /// The number of plays with findings.
+    /// The number of runs with findings.
     var failures = 0
     /// The groups of findings, the most frequent first.
     var groups: [Group] = []
@@ -44,7 +44,7 @@ struct PlaySummary: CustomStringConvertible {
         groups = found.values.sorted { ($1.seeds.count, $0.signature) < ($0.seeds.count, $1.signature) }
     }
 
-    /// Returns the seeds of the plays with findings of a kind.
+    /// Returns the seeds of the runs with findings of the given kind.
     func seeds(of kind: Finding.Kind) -> [UInt64] {
         Set(groups.filter { $0.example.kind == kind }.flatMap(\.seeds)).sorted()
     }

@@ -2,11 +2,11 @@ import Foundation
 import SpoolTesting
 import Synchronization
 
-/// A watchdog that prints the seed of a play that hangs, and ends the process.
+/// A watchdog that prints the seed of a simulated run that hangs, and ends the process.
 ///
 /// A call that never returns cannot be cancelled, and tasks that wait for it would wait silently. The watchdog checks
-/// all plays once per second on a separate thread. It counts checks and does not read a clock, so that a sleeping or
-/// busy machine does not look like a hanging play.
+/// all runs once per second on a separate thread. It counts checks and does not read a clock, so that a sleeping or
+/// busy machine does not look like a hanging run.
 final class PlayWatch: Sendable {
     private struct Watched {
         let world: PlayWorld
@@ -23,7 +23,7 @@ final class PlayWatch: Sendable {
     private let limit: Int
 
     /// - Parameters:
-    ///   - limit: The number of checks after which a play counts as hanging and the process ends.
+    ///   - limit: The number of checks after which a run counts as hanging and the process ends.
     ///   - interval: The time between two checks, in seconds.
     init(limit: Int = 90, interval: Double = 1) {
         self.limit = limit
@@ -36,7 +36,7 @@ final class PlayWatch: Sendable {
     /// Ends the thread.
     func end() { isOver.signal() }
 
-    /// Starts watching a play, and returns the number with which ``end(_:)`` stops this.
+    /// Starts watching a run, and returns the number to pass to ``end(_:)``.
     func begin(_ world: PlayWorld) -> Int {
         state.withLock { state in
             state.last += 1
@@ -45,7 +45,7 @@ final class PlayWatch: Sendable {
         }
     }
 
-    /// Stops watching a play.
+    /// Stops watching a run.
     func end(_ number: Int) { state.withLock { _ = $0.plays.removeValue(forKey: number) } }
 
     private func look() {
@@ -54,7 +54,7 @@ final class PlayWatch: Sendable {
             return state.plays.sorted { $0.key < $1.key }.map(\.value).first { $0.looks >= limit }
         }
         guard let late else { return }
-        // The seed is printed first, because reading other properties of the play may also hang.
+        // The seed is printed first, because reading other properties of the run may also hang.
         let seed = late.world.plan.seed
         say("simulated play: seed \(seed) hangs: it is not over after \(limit) looks; SPOOL_SEED=\(seed) shows it")
         say("its executor has run \(late.world.executor.steps) jobs; the last lines of its log:")

@@ -3,9 +3,9 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// The shared state of one play: time, origin, log and findings.
+/// The shared state of one simulated run: time, origin, log and findings.
 final class PlayWorld: Sendable {
-    /// The number of instances, which is 0 between plays.
+    /// The number of instances, which is 0 between runs.
     static let count = Atomic(0)
 
     private struct Wait {
@@ -16,7 +16,8 @@ final class PlayWorld: Sendable {
         var isPlayback: Bool
     }
 
-    /// A period in which players in one life have waited for bytes, interrupted only by pauses of less than a second.
+    /// A period in which players in one lifetime of the cache have waited for bytes, interrupted only by pauses of less
+    /// than a second.
     private struct Streak {
         var since: Duration
         var lastEnd: Duration?
@@ -43,7 +44,7 @@ final class PlayWorld: Sendable {
     let executor: SeededExecutor
     let origin: PlayOrigin
     let log: PlayLog
-    /// The directory that contains the catalogs of all lives.
+    /// The directory that contains the catalogs of all lifetimes.
     let root: String
     private let state = Mutex(State())
     private let engineRandom: Mutex<SplitMix>
@@ -77,16 +78,16 @@ final class PlayWorld: Sendable {
     func jump(bySeconds seconds: Double) { state.withLock { $0.clockOffset += seconds } }
 
     func sleep(_ duration: Duration) async {
-        // The sleep ends early only when the play is over.
+        // The sleep ends early only when the run is over.
         try? await executor.clock.sleep(until: executor.clock.now.advanced(by: duration))
     }
 
-    /// Starts a task that belongs to the play.
+    /// Starts a task that belongs to the run.
     func task(_ body: @escaping @Sendable () async -> Void) -> Task<Void, Never> {
         Task(executorPreference: executor) { await body() }
     }
 
-    /// Returns the text without the name of the play's folder, which differs from run to run.
+    /// Returns the text without the name of the run's folder, which differs each time.
     func withoutRoot(_ text: String) -> String {
         text.utf8.contains(UInt8(ascii: "/")) ? text.replacingOccurrences(of: root, with: "") : text
     }
@@ -97,7 +98,7 @@ final class PlayWorld: Sendable {
     var operations: Int { state.withLock { $0.operations } }
     var isAborted: Bool { state.withLock { $0.isAborted } }
 
-    /// Reports a finding, unless it belongs to a life that was killed.
+    /// Reports a finding, unless it belongs to a lifetime that ended with a kill.
     func report(_ kind: Finding.Kind, _ text: @autoclosure () -> String, in life: PlayLife? = nil) {
         if let life, life.isDead { return }
         let finding = Finding(kind: kind, text: "\(life.map { "life \($0.number): " } ?? "")\(withoutRoot(text()))")
@@ -178,7 +179,7 @@ final class PlayWorld: Sendable {
         }
     }
 
-    /// Checks regularly for waits that take too long, and ends the play if it finds one.
+    /// Checks regularly for waits that take too long, and ends the run if it finds one.
     func watch(until isDone: @Sendable () -> Bool) async {
         while !isDone(), !isAborted, !Task.isCancelled {
             await sleep(.seconds(60))
@@ -186,14 +187,14 @@ final class PlayWorld: Sendable {
         }
     }
 
-    /// Reports waits longer than `bound`, after which the play can't continue.
+    /// Reports waits longer than `bound`, after which the run can't continue.
     func reportWaits(longerThan bound: Duration) {
         let now = executor.clock.now.offset
         let late = state.withLock { state in
             state.waits.sorted { $0.key < $1.key }.map(\.value).filter { now - $0.since > bound }
         }
         for wait in late {
-            // Waits in a killed life are included, because its disk still works, and its origin rejects requests.
+            // Waits in a killed process are included, because its disk still works, and its origin rejects requests.
             report(.hang, "\(wait.label()) has waited since \(wait.since)")
             state.withLock { $0.isAborted = true }
         }

@@ -86,7 +86,7 @@ struct Player {
     private mutating func preload() async {
         let media = random.pick(world.plan.media)
         var viewer = viewer
-        // Under `http` freshness, another header field might select another resource.
+        // Under `http` freshness, a different header field might select a different resource.
         viewer.preloads = true
         let source = world.plan.freshness == .http ? self.viewer : viewer
         var reading = Reading(media, open(media, source), range(in: media), viewer, &random)
@@ -155,7 +155,7 @@ struct Player {
 struct Reading: Sendable {
     let reader: MediaReader
     var check: ReadCheck
-    /// Whether the play cancels the reader.
+    /// Whether the run cancels the reader.
     var isCancelled = false
     /// Whether the reader has delivered all bytes.
     private(set) var isComplete = false
@@ -163,7 +163,7 @@ struct Reading: Sendable {
     private let isPlayback: Bool
     private var place: RetryRegistration?
 
-    /// Creates a reading of all bytes.
+    /// Creates a value that reads all bytes.
     init(whole media: SimulatedMedia, _ opened: MediaResource, _ viewer: Viewer, _ random: inout SplitMix) {
         self.init(media, opened, .all, viewer, &random)
         chunksLeft = .max

@@ -14,7 +14,7 @@ struct Viewer: Sendable, Hashable {
 
     init() {}
 
-    /// Creates a random viewer for a play.
+    /// Creates a random viewer for a run.
     init(_ plan: PlayPlan, _ random: inout SplitMix) {
         if plan.freshness == .http {
             user = random.below(3)
