@@ -62,8 +62,7 @@ struct AdversarialMediaTests {
     }
 }
 
-/// A file for which it is recorded whether it was opened, and a URL for which it is recorded whether a client
-/// connected.
+/// A file and a URL that record whether the file was opened and whether a client connected to the URL.
 private final class Canary {
     let folder: URL
     let file: URL
@@ -98,7 +97,7 @@ private final class Canary {
     deinit {
         close(watch)
         close(socket)
-        // A temporary directory that remains is harmless.
+        // A leftover temporary directory is harmless.
         try? FileManager.default.removeItem(at: folder)
     }
 

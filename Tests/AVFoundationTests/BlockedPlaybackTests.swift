@@ -37,7 +37,7 @@ struct BlockedPlaybackTests {
     }
 
     @Test(
-        "An empty buffer stalls playback, which sets the rate to 0 if automatic waiting is disabled",
+        "An empty buffer stalls playback, and the rate becomes 0 if automatic waiting is disabled",
         arguments: [true, false])
     func stall(waits: Bool) async throws {
         let delegate = try MemoryDelegate(.mp4)

@@ -34,7 +34,7 @@ struct ConcurrentPatternTests {
             ])
     }
 
-    @Test("E80: after a seek, content information is requested again, and earlier requests are cancelled with a delay")
+    @Test("E80: after a seek, content information is requested again, and earlier requests are cancelled after a delay")
     func lateCancel() {
         var pattern = opened()
         _ = pattern.read(limit: 10)

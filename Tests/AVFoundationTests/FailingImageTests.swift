@@ -173,7 +173,8 @@ struct FailingImageTests {
         #expect(try TimeMedia.number(of: try await other.value) == 10)
     }
 
-    @Test("Cancelling all images reports each image as cancelled and ends all sequences; later requests return images")
+    @Test(
+        "Cancelling all requests reports each image as cancelled and ends all sequences; later requests return images")
     func cancelAll() async throws {
         let delegate = MemoryDelegate(try TimeMedia.mp4.bytes, contentType: "public.mpeg-4")
         delegate.holdBack(0..<Int64.max)

@@ -38,7 +38,7 @@ struct HostilePatternTests {
         #expect(playing.asset.contractViolations == [])
     }
 
-    @Test("With the hostile request pattern, media plays to its end, also after seeks", arguments: TestMedia.allCases)
+    @Test("With the hostile request pattern, media plays to its end, even after seeks", arguments: TestMedia.allCases)
     func seeks(media: TestMedia) async throws {
         let playing = Playing(try MemoryDelegate(media), name: media.rawValue, speed: 20) {
             $0.playerPattern = .hostile

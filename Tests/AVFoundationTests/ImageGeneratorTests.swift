@@ -78,7 +78,7 @@ struct ImageGeneratorTests {
         #expect(try TimeMedia.number(of: try await single.image(at: time(0.05)).image) == 0)
     }
 
-    @Test("Images have the display size, or are reduced to the maximum size with the same aspect ratio")
+    @Test("Images have the display size, or are scaled down to the maximum size with the same aspect ratio")
     func size() async throws {
         let generator = try generator(.mp4)
         for (box, width, height) in [

@@ -40,7 +40,7 @@ struct LoadingRequestContractTests {
         #expect(contract.phase == .cancelled && contract.delivered == 0)
     }
 
-    @Test("D45: a request finishes once, and finishing it again or responding afterwards is a violation")
+    @Test("D45: a request finishes once, and finishing it again or responding afterward is a violation")
     func afterFinish() {
         var contract = opened()
         #expect(finish(&contract, failing: true) == .init(isFirst: true))

@@ -66,7 +66,7 @@ final class FailingDelegate: NSObject, AVAssetResourceLoaderDelegate {
     }
 }
 
-/// An event for which a test can wait.
+/// An event that a test can wait for.
 final class Signal: Sendable {
     private struct State {
         var hasFired = false

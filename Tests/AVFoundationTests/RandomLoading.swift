@@ -19,7 +19,7 @@ struct RandomLoading {
 
     private static let resource = Data((0..<1000).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ $0 / 7) })
 
-    /// Runs the steps that follow from `seed`. Each byte must equal the resource's byte at that offset, and a read may
+    /// Runs the steps that `seed` determines. Each byte must equal the resource's byte at that offset, and a read may
     /// end only at the end of the resource.
     ///
     /// - Parameters:

@@ -14,7 +14,7 @@ enum TimeMedia: String, CaseIterable {
     case slides = "slides.mp4"
     /// A video that is displayed rotated by 90 degrees. The stored size is 160 by 120.
     case turned = "turned.mp4"
-    /// A video whose pixels are wider than they are high. The stored size is 160 by 120, and the display size is 320 by
+    /// A video whose pixels are wider than they are tall. The stored size is 160 by 120, and the display size is 320 by
     /// 120.
     case wide = "wide.mp4"
     /// The first half of the MP4 file.

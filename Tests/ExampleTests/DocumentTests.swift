@@ -10,7 +10,7 @@ struct DocumentTests {
         try String(contentsOf: root.appending(path: path), encoding: .utf8)
     }
 
-    /// Returns the files with this ending in a folder and its subfolders.
+    /// Returns the files in a folder and its subfolders whose names end with this suffix.
     private static func files(_ folder: String, _ ending: String) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: root.appending(path: folder).path)
             .filter { $0.hasSuffix(ending) }.map { "\(folder)/\($0)" }.sorted()

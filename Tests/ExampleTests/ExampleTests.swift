@@ -8,7 +8,7 @@ import Testing
 
 @testable import Examples
 
-/// Tests of the programs in `Examples`, which are also in the guides in docs.
+/// Tests of the programs in `Examples`, which also appear in the guides in docs.
 @Suite(.timeLimit(.minutes(10)))
 struct ExampleTests {
     private static let song = PatternBytes(seed: 3, length: 300_000)

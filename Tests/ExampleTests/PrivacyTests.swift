@@ -2,7 +2,7 @@ import Foundation
 import SpoolTesting
 import Testing
 
-/// Tests of the check of privacy manifests, on this package and on planted violations.
+/// Tests of the privacy manifest check, with this package and with planted violations.
 @Suite("scripts/check-privacy", .timeLimit(.minutes(5)))
 struct PrivacyTests {
     private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()

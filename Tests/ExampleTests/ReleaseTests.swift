@@ -16,7 +16,7 @@ struct ReleaseTests {
         #expect(first.prefix { $0 != "," } == SpoolVersion.current)
     }
 
-    @Test("A version tag at the current commit equals the version of the package")
+    @Test("A version tag at the current commit matches the version of the package")
     func tag() async throws {
         // Without git, or outside a clone, there are no tags.
         guard let git = Tool("git") else { return }

@@ -26,7 +26,7 @@ struct ForwardedNodesTests {
     }
 
     @Test(
-        "E209: malformed Forwarded fields are rejected, even if an unclosed quotation hides the next element",
+        "E209: malformed Forwarded fields are rejected, even if an unclosed quoted string hides the next element",
         arguments: [
             "for", "=x", "for=\"192.0.2.1", "for=\"x, for=192.0.2.1", "for=\"x, for=\"[2001:db8::1]\"",
             "for=192.0.2.1 x", "for =192.0.2.1", "for= 192.0.2.1", "for=192.0.2.1;for=192.0.2.2", "for=a b",

@@ -8,7 +8,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
 
 /// Cases A1 to A19: responses that match the stored version, and responses that do not.
 @Suite struct VersionEvaluationTests {
-    @Test("A1: a part with another strong tag starts a new version at the stated offset")
+    @Test("A1: a part with a different strong tag starts a new version at the stated offset")
     func otherTag() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let response = makeResponse(206, ("ETag", "\"b\""), range, ("Content-Length", "100"))
@@ -95,7 +95,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(other, from: 600, end: 700, stored: held, rule: .immutable).renewed?.offset == 600)
     }
 
-    @Test("A4: a 200 with another version starts a new version at byte 0")
+    @Test("A4: a 200 with a different version starts a new version at byte 0")
     func otherWhole() throws {
         let response = makeResponse(200, ("ETag", "\"b\""), ("Content-Length", "900"))
         for rule in [CombiningRule.strong, .immutable] {
@@ -140,7 +140,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(telling, stored: stored(length: nil)).accepted?.version.length == 700)
     }
 
-    @Test("A11: another total length with the same tag indicates another version")
+    @Test("A11: a different total length with the same tag indicates a different version")
     func otherTotal() {
         for rule in [CombiningRule.strong, .immutable] {
             let part = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 500-599/1001"))
@@ -150,7 +150,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         }
     }
 
-    @Test("A11: a total length below the stored end, or a part beyond the stored length, indicates another version")
+    @Test("A11: a total length below the stored end, or a part beyond the stored length, indicates a different version")
     func shrunk() {
         let shorter = makeResponse(206, ("ETag", "\"a\""), ("Content-Range", "bytes 300-399/400"))
         #expect(evaluate(shorter, from: 300, end: 400, stored: stored(length: nil)).renewed?.offset == 300)
@@ -158,7 +158,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(past, from: 950, end: 1050, stored: stored()).renewed?.offset == 950)
     }
 
-    @Test("A19: an encoded part is rejected, and an encoded 200 is never combined with bytes in another encoding")
+    @Test("A19: an encoded part is rejected, and an encoded 200 is never combined with bytes in a different encoding")
     func encoded() throws {
         let range = ("Content-Range", "bytes 500-599/1000")
         let part = makeResponse(206, ("content-encoding", "GZIP"), range, ("ETag", "\"a\""))
@@ -216,7 +216,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         let first = evaluate(part(100)).accepted
         #expect(first?.offset == 500)
         #expect(first?.version.length == length)
-        // The length does not prove the position of another part, of a longer body, or of one without a length.
+        // The length does not prove the position of a different part, a longer body, or a body without a length.
         #expect(evaluate(part(101)).isMalformed)
         #expect(evaluate(part(0)).isMalformed)
         if value != nil { #expect(evaluate(part(100), from: 400, end: 500).isMalformed) }
@@ -308,7 +308,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(response).isMalformed)
     }
 
-    @Test("Repeated equal Content-Length values count as a single value (9110 §8.6)")
+    @Test("Repeated identical Content-Length values count as a single value (9110 §8.6)")
     func sameLengthTwice() {
         #expect(evaluate(makeResponse(200, ("Content-Length", "10, 10"), ("content-length", "10"))).accepted?.end == 10)
     }
@@ -367,7 +367,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(response, from: 500, end: 600, stored: nil).isMalformed)
     }
 
-    @Test("A 304 confirms the stored version, unless its validator belongs to another version")
+    @Test("A 304 confirms the stored version, unless its validator belongs to a different version")
     func notModified() {
         #expect(evaluate(makeResponse(304), stored: stored()) == .notModified)
         #expect(evaluate(makeResponse(304, ("ETag", "\"a\"")), stored: stored()) == .notModified)

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(
-        "A17: Range headers that are malformed or use another unit are ignored",
+        "A17: Range headers that are malformed or use a unit other than bytes are ignored",
         arguments: [
             "", "bytes", "bytes=", "bytes=-", "bytes=5-2", "bytes=a-b", "items=0-1", "bytes=1", "bytes=1-2-3",
             "bytes=+1-2", "bytes=1- 2", "bytes=1 -2", "bytes=--1", "bytes=0x1-2", "bytes=1.0-2", "bytes=0-1;2-3",

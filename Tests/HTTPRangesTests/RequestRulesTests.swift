@@ -105,7 +105,7 @@ struct RequestRulesTests {
         #expect(outcome(("If-Match", "\"a\"")) == .failed)
     }
 
-    @Test("If-Range matches only as a single, equal, strong tag; otherwise all bytes are sent (9110 §13.1.5)")
+    @Test("If-Range matches only if it is a single, identical, strong tag; otherwise all bytes are sent (9110 §13.1.5)")
     func ifRange() {
         let validator = Validator(fields: fields([("ETag", "\"a\"")]))
         func holds(_ pairs: (String, String)...) -> Bool {

@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: ["", "a", "=b", "; a=b", "a\u{1}=b", "a=" + String(repeating: "b", count: 4096)])
-    func `A cookie without a name, with control characters or above 4 KiB is ignored`(text: String) {
+    func `A cookie that has no name, contains control characters or exceeds 4 KiB is ignored`(text: String) {
         #expect(SetCookie(parsing: text) == nil)
     }
 }

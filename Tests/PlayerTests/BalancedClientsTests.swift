@@ -8,7 +8,7 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-/// Many clients of one server, whose connections come through one address of a load balancer.
+/// Many clients of one server, whose connections all come from one address of a load balancer.
 ///
 /// `SPOOL_BALANCED_CLIENTS` sets the number of clients.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct BalancedClientsTests {

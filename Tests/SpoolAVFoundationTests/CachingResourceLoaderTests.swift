@@ -293,7 +293,7 @@ struct CachingResourceLoaderTests {
 
     // MARK: Cancelling
 
-    /// The state of the origin when the player cancels, and the bytes that are still received afterwards.
+    /// The state of the origin when the player cancels, and the bytes that are still received afterward.
     struct Cancel: Sendable {
         /// The number of bytes that the origin sends before the cancellation.
         var held: Int

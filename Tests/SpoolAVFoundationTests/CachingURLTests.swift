@@ -67,7 +67,7 @@ struct CachingURLTests {
     }
 
     #if os(Linux)
-    @Test("The key of the option that overrides the media type equals AVFoundation's key")
+    @Test("The key of the option that overrides the media type matches AVFoundation's key")
     func overrideKey() {
         #expect(CachingURLAsset.overrideMIMETypeKey == AVURLAssetOverrideMIMETypeKey)
     }

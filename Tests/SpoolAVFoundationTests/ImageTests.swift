@@ -28,7 +28,7 @@ struct ImageTests {
     }
 
     @Test(
-        "Images through the cache equal those from the file; each byte is fetched once, even for later images",
+        "Images through the cache match those from the file; each byte is fetched once, even for later images",
         arguments: [SampleMedia.mp4, .mp4MoovAtEnd, .webm], AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: 12)

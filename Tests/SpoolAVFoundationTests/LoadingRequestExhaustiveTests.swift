@@ -45,7 +45,7 @@ struct LoadingRequestExhaustiveTests {
         var cursor: Int64
         var token = 0
         var isReading = false
-        /// Whether the network is lost and the request will be read later.
+        /// Whether the network is lost, and a reader will be opened for the request later.
         var isLost = false
     }
 
@@ -134,8 +134,8 @@ struct LoadingRequestExhaustiveTests {
         #expect(node.machine.isOver == node.watch.isOver, note)
         #expect(!node.watch.isOver || !node.watch.isReading, "a reader is left behind: \(note)")
         #expect(!node.watch.isResting || !node.watch.isReading, note)
-        // A request that has content information and is neither suspended nor over is being read, or will be read
-        // later. Therefore, a request never waits forever.
+        // If a request has content information and is neither suspended nor finished, a reader is open for it or will
+        // be opened later. Therefore, a request never waits forever.
         if node.machine.state == .responding, !node.watch.isResting {
             #expect(node.watch.isReading || node.watch.isLost, note)
         }

@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 @testable import SpoolAVFoundation
 
-@Suite("Preloads of a queue", .timeLimit(.minutes(10)))
+@Suite("Preloads for a queue", .timeLimit(.minutes(10)))
 @MainActor
 struct QueuePreloadsTests {
     /// A server that records the preloads of streams.

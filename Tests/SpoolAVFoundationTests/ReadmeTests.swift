@@ -19,7 +19,7 @@ struct ReadmeTests {
         // end
     }
 
-    @Test("The example in README.md equals the example that this test target compiles")
+    @Test("The example in README.md matches the example that this test target compiles")
     func exampleCompiles() throws {
         let source = try String(contentsOfFile: #filePath, encoding: .utf8)
         let lines = source.split(separator: "\n", omittingEmptySubsequences: false).map {

@@ -39,7 +39,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "D50, E80: media plays to its end, also after seeks, and again from the reopened cache without its origin",
+        "D50, E80: media plays to its end, even after seeks, and again from the reopened cache without its origin",
         arguments: SampleMedia.allCases, AVAssetResourceLoader.PlayerPattern.allCases)
     func twice(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let file = try await media.file(seconds: Self.seconds)
@@ -103,7 +103,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "A22, D50, E80: media from an origin without ranges plays, also after seeks, and again without the origin",
+        "A22, D50, E80: media from an origin without ranges plays, even after seeks, and again without the origin",
         arguments: AVAssetResourceLoader.PlayerPattern.allCases)
     func originWithoutRanges(pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let media = SampleMedia.mp3
@@ -125,7 +125,7 @@ struct RealMediaTests {
     }
 
     @Test(
-        "A22, E69: media without a length plays, also after seeks, is stored, and plays again without its origin",
+        "A22, E69: media without a length plays, even after seeks, is stored, and plays again without its origin",
         arguments: [SampleMedia.mp3, .m4a], AVAssetResourceLoader.PlayerPattern.allCases)
     func withoutLength(media: SampleMedia, pattern: AVAssetResourceLoader.PlayerPattern) async throws {
         let folder = try ScratchFolder()

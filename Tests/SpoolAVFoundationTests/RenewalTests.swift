@@ -21,7 +21,7 @@ struct RenewalTests {
     private final class Watching: NSObject, AVAssetResourceLoaderDelegate, Sendable {
         let loader: CachingResourceLoader
         private let asRenewal: Bool
-        /// This is safe, because the requests are used only on the loader's queue, also by the methods below.
+        /// This is safe, because the requests are used only on the loader's queue, including by the methods below.
         nonisolated(unsafe) private var requests: [AVAssetResourceLoadingRequest] = []
 
         init(_ loader: CachingResourceLoader, asRenewal: Bool = false) {

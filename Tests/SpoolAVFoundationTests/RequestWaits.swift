@@ -2,8 +2,8 @@
 import AVFoundation
 import Foundation
 
-/// Variants of the driver's waiting methods that also return on cancellation. Therefore, a test that exceeds its time
-/// limit fails and does not hang.
+/// Variants of the driver's waiting methods that also return on cancellation. A test that exceeds its time limit
+/// therefore fails instead of hanging.
 extension ResourceLoaderDriver.Request {
     /// Returns the outcome of the request, or `nil` if the test was cancelled first.
     func ending() async -> Outcome? {

@@ -81,7 +81,7 @@ struct StallRecoveryStateMachineTests {
     }
 
     @Test(
-        "E77: a pause by the app is treated as a stall if a stall is reported afterwards; an interruption is not")
+        "E77: a pause by the app is treated as a stall if a stall is reported afterward; an interruption is not")
     func lateAnnouncement() {
         var machine = playing(1.5)
         #expect(machine.handle(.rateChanged(.app), now(.paused, rate: 0)) == [])

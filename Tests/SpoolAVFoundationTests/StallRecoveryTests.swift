@@ -26,7 +26,7 @@ struct StallRecoveryTests {
     ) async -> (HeadlessPlay, StallRecovery) {
         let item = AVPlayerItem(caching: address(), in: cache)
         item.cachingAsset?.resourceLoader.playerPattern = pattern
-        // The pattern applies only to items that are created afterwards.
+        // The pattern applies only to items that are created afterward.
         let asset = item.cachingAsset
         let play = HeadlessPlay(asset.map { AVPlayerItem(asset: $0) } ?? item, speed: 50)
         play.player.recoverFromStalls()

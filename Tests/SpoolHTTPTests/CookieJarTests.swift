@@ -96,7 +96,7 @@ import Testing
         #expect(jar.text(for: url, adding: "z=9", at: later) == "z=9; a=2")
     }
 
-    @Test func `For an origin that sets many cookies, at most 50 and 8 KiB are stored`() throws {
+    @Test func `For an origin that sets many cookies, at most 50 cookies and 8 KiB are stored`() throws {
         let jar = CookieJar()
         let url = Self.url("http://h/")
         let value = String(repeating: "x", count: 100)

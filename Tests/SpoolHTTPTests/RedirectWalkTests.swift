@@ -147,7 +147,7 @@ import Testing
         #expect(error?.message.contains("secret") == false)
     }
 
-    @Test("E70: two different Location fields are rejected, and two equal Location fields count as one")
+    @Test("E70: two different Location fields are rejected, and two identical Location fields count as one")
     func twoLocations() throws {
         var walk = try walk("http://h/a")
         var response = head(302, "/b")

@@ -6,7 +6,7 @@ import SpoolTesting
 
 /// A third-party server that a test runs on a separate port.
 ///
-/// The conformance is `@unchecked`, because the process is started before other tasks access the object, and afterwards
+/// The conformance is `@unchecked`, because the process is started before other tasks access the object, and afterward
 /// is only terminated.
 final class RealServer: @unchecked Sendable {
     let port: Int

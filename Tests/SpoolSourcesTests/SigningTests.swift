@@ -10,7 +10,7 @@ struct SigningTests {
     private let credentials = S3Bucket.Credentials(
         accessKeyID: "AKIAIOSFODNN7EXAMPLE", secretAccessKey: "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY")
 
-    @Test("The computed signature of the example in Amazon's documentation equals the documented signature")
+    @Test("The computed signature of the example in Amazon's documentation matches the documented signature")
     func example() throws {
         let signed = S3Signer(credentials, region: "us-east-1").presigned(
             try #require(URL(string: "https://examplebucket.s3.amazonaws.com/test.txt")),

@@ -78,7 +78,7 @@ struct WebDAVTests {
         """
     }
 
-    @Test("WebDAV entries outside the root are not listed, but another scheme or port of the host is accepted")
+    @Test("WebDAV entries outside the root are not listed, but a different scheme or port on the same host is accepted")
     func outside() async throws {
         let references = [
             "/dav/me/", "/dav/me/song.mp3", "https://cloud.example/dav/me/b", "https://evil.example/dav/me/c",

@@ -90,7 +90,8 @@ struct StoreCatalogCellTests {
 
     /// Opens the cache, and reads, evicts and verifies. Each step may throw an error.
     private func use() async throws {
-        // Any error is accepted, because the test only rules out crashes. The next opening must succeed.
+        // Any error is accepted, because the test only rules out crashes. The next attempt to open the cache must
+        // succeed.
         guard
             let store = try? await fixture.open(
                 capacity: 7 * block, eviction: .standard, quotas: [.host("example.org", 20 * block)],
@@ -366,7 +367,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E194: if a row has the maximum number, at most this row is lost, and rows can still be added",
+        "E194: if a row has the maximum row number, at most this row is lost, and rows can still be added",
         arguments: [
             "UPDATE sqlite_sequence SET seq = 1e300", "UPDATE sqlite_sequence SET seq = 9223372036854775807",
             "UPDATE resource SET id = 9223372036854775807 WHERE id = 1",
@@ -414,7 +415,7 @@ struct StoreCatalogCellTests {
     }
 
     @Test(
-        "E335: a media file that no row refers to is removed when all media is removed, or at the next opening",
+        "E335: a media file that no row refers to is removed with all media, or the next time the cache is opened",
         arguments: [true, false])
     func unnamedFile(isEmptied: Bool) async throws {
         var store = try await fixture.open()

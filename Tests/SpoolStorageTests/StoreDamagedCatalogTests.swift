@@ -81,7 +81,7 @@ struct StoreDamagedCatalogTests {
     }
 
     @Test(
-        "C40: a catalog with missing tables or columns, or an unknown schema without a version, is renamed at opening",
+        "C40: a catalog with missing tables or columns, or an unknown schema without a version, is renamed when opened",
         arguments: [
             "DROP TABLE block", "DROP TABLE setting",
             "DROP INDEX resourceByUse; DELETE FROM grdb_migrations",

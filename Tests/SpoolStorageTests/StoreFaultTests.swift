@@ -257,7 +257,7 @@ struct StoreFaultTests {
         try await fixture.store(0..<4 * block, of: "a", in: lease.generation)
         try await store.flush()
         try FileManager.default.removeItem(atPath: fixture.filledFile())
-        // The file for the next version is created in the background, which counts as an opening.
+        // The file for the next version is created in the background, which counts as an open call.
         await store.waitUntilIdle()
         fixture.files.fail([.open], with: .error(.EACCES), after: 2)
         let interrupted = try await store.verify(repairing: true)

@@ -180,7 +180,7 @@ struct StoreLifeTests {
         #expect(fixture.mediaFiles.isEmpty)
     }
 
-    @Test("E54: after concurrent removals and openings of one resource, the byte counts are correct")
+    @Test("E54: after a resource is concurrently removed and opened, the byte counts are correct")
     func removedByMany() async throws {
         let store = try await fixture.open()
         for round in 0..<10 {

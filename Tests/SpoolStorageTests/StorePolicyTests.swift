@@ -67,7 +67,7 @@ struct StorePolicyTests {
         try await store.close()
     }
 
-    @Test("If a cache was closed for longer than the maximum age, its media stays for the maximum age after opening")
+    @Test("If a cache was closed for longer than the maximum age, its media stays for the maximum age after reopening")
     func closedForLong() async throws {
         var store = try await openRunning()
         try await fixture.store("old", length: block, in: store)
@@ -88,7 +88,7 @@ struct StorePolicyTests {
     private static let years = 365.25 * 86_400.0
 
     @Test(
-        "E100: nothing is evicted by age if the wall clock shows 1970 at opening and is corrected later",
+        "E100: nothing is evicted by age if the wall clock shows 1970 when the cache is opened, and is corrected later",
         arguments: [true, false], [true, false])
     func starts1970(_ isCorrectedAtRestart: Bool, _ isUsedBefore: Bool) async throws {
         var store = try await openRunning()

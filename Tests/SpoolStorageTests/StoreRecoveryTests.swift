@@ -23,7 +23,7 @@ struct StoreRecoveryTests {
 
     // MARK: - Foreign directories
 
-    @Test("E155: if another account creates the directory during opening, opening fails and creates no files in it")
+    @Test("E155: if another account creates the directory while a cache opens it, opening fails without creating files")
     func createdByAnother() async throws {
         let path = fixture.path
         fixture.files.decide { call, called in
@@ -129,7 +129,8 @@ struct StoreRecoveryTests {
         #expect(calls.withLock { $0 } == ["media", "catalog", "rename", "name", "remove"])
     }
 
-    @Test("E157: if the new catalog can't be synchronized to the device, the next opening removes the previous files")
+    @Test(
+        "E157: if the new catalog can't be synchronized to the device, reopening the cache removes the previous files")
     func rekeyUnsynchronized() async throws {
         var store = try await fixture.open()
         try await fixture.store("a", length: 2 * block, in: store)

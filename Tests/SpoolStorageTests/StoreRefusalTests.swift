@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
-/// Caches that can't be opened: caches of another version, and caches encrypted with another key.
+/// Caches that can't be opened: caches in a different format, and caches encrypted with a different key.
 @Suite("Store: caches that can't be opened", .timeLimit(.minutes(5)))
 struct StoreRefusalTests {
     private let fixture: StoreFixture

@@ -149,7 +149,7 @@ struct StoreSpaceTests {
         try await store.close()
     }
 
-    @Test("C38: a resource larger than the capacity is stored in a moving window")
+    @Test("C38: a resource larger than the capacity is stored in a sliding window")
     func window() async throws {
         let store = try await fixture.open(capacity: 4 * block)
         let user = TestUser()
@@ -342,7 +342,7 @@ struct StoreSpaceTests {
         #expect(store.openFileCount == 0)
     }
 
-    @Test("E58: if the system has no free descriptors, unused files are closed, and the opening is tried again")
+    @Test("E58: if the system has no free descriptors, unused files are closed, and opening is retried")
     func outOfDescriptors() async throws {
         let store = try await fixture.open()
         for number in 0..<20 { try await fixture.store("\(number)", length: block, in: store) }

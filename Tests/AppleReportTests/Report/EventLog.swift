@@ -59,7 +59,7 @@ final class EventLog: Sendable {
     /// A value that is created and used only on the main thread.
     private struct Moved<Value>: @unchecked Sendable { let value: Value }
 
-    /// Adds an entry, from any thread.
+    /// Adds an entry. This method may be called from any thread.
     func add(_ name: String) {
         let entry = Entry(name: name, isMainThread: Platform.isOnMainQueue)
         entries.withLock { $0.append(entry) }

@@ -43,8 +43,8 @@ struct Observation: Sendable {
     }
 }
 
-/// The error of a probe that requires an API that is not available on the platform, or an event that no program can
-/// cause.
+/// The error thrown by a probe that requires an API that is not available on the platform, or an event that no program
+/// can cause.
 struct Unavailable: Error {
     let reason: String
 

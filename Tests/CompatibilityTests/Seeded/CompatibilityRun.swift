@@ -137,7 +137,7 @@ struct CompatibilityRun {
 
     private static func request(_ step: Step, _ url: URL) async throws -> (bytes: [UInt8]?, text: String) {
         let range = step.isRange ? "bytes=\(step.offset)-" : nil
-        // If the response is the whole media, the client reads until it has received the bytes that it needs.
+        // If the response contains the whole resource, the client reads until it has received the bytes that it needs.
         let limit = step.limit == .max ? .max : step.offset + step.limit
         let response = try await PlainClient().get(url, range: range, limit: limit)
         let bytes = response.media(from: step.offset)

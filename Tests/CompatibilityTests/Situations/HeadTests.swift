@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(
-        "HEAD after GET returns the length of the media, even if the origin rejects HEAD or sends another length",
+        "HEAD after GET returns the length of the media, even if the origin rejects HEAD or sends a different length",
         arguments: [403, 405, 501, 200])
     func headRequests(_ status: Int) async throws {
         let rule = OriginRule(

@@ -68,7 +68,7 @@ import Testing
         { _, length in "bytes 0-/\(length)" },
     ]
 
-    /// Returns a rule with which the origin sends the whole body with status 206.
+    /// Returns a rule that makes the origin send the whole body with status 206.
     ///
     /// - Parameter index: The index of the `Content-Range` in ``forms``.
     private static func wholeBody(_ index: Int, isChunked: Bool) -> OriginRule {

@@ -70,7 +70,7 @@ import Testing
             }
             #expect(origin.log.exchanges.count == 5)
         }
-        // If an origin has already sent a part, a 404 is not taken as a rejection of the range.
+        // If an origin has already sent a part, a 404 is not treated as a rejection of the range.
         try await OriginServer.run(["/media": .pattern(1000)]) { origin in
             try await CompatibilityStage.cache { cache in
                 _ = try await cache.media(for: origin.url("/media")).bytes()

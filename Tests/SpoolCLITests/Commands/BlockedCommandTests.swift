@@ -48,7 +48,7 @@ struct BlockedCommandTests {
             defer { close(reader) }
             let line = "exec \(SpoolProcess.executable.path) get \(url) --output \(target)"
             let busy = try spool.startShell(target == "-" ? line + " >out" : line)
-            // Waits until the pipe contains bytes. The pipe is too small for the complete output.
+            // Waits until the pipe contains bytes. The pipe is too small for the entire output.
             var count: Int32 = 0
             while count == 0 {
                 try Task.checkCancellation()

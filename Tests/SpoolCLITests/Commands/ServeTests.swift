@@ -196,7 +196,7 @@ import FoundationNetworking
             let type = "application/vnd.apple.mpegurl"
             origin.set("/list.m3u8", OriginResource(.data(Data((list + "#EXT-X-ENDLIST\n").utf8)), contentType: type))
             let url = origin.url("/list.m3u8").absoluteString
-            // The operator may request any host, with any header fields.
+            // The operator may send requests to any host, with any header fields.
             let options = "--freshness immutable" + (limitsHosts ? " --allow-host other.example" : "")
             let ended = try await Self.serving(spool, options) { _ in
                 let began = try await spool.run("preload", url, "--seconds", "1", "--header", "X-Key: 1")
@@ -216,7 +216,7 @@ import FoundationNetworking
         }
     }
 
-    @Test func `E89: the server keeps running if clients use all file descriptors`() async throws {
+    @Test func `E89: the server keeps running if clients use up all file descriptors`() async throws {
         try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
             let ended = try await Self.serving(spool, after: "ulimit -n 128") { line in
                 let port = line.split(separator: ":").last ?? ""

@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("Text from other sources")
+@Suite("Sanitized text from external sources")
 struct SanitizedTextTests {
     @Test(
         "E72: characters that control a terminal are replaced by their code points",

@@ -16,7 +16,7 @@ import Testing
         ("/http/h/a?b=/http/x/?c#".replacingOccurrences(of: "#", with: ""), "http://h/a?b=/http/x/?c"),
         ("/http/h/é", "http://h/é"),
     ])
-    func `A request target and its URL convert into each other`(address: String, url: String) throws {
+    func `A request target and its URL can be converted into each other`(address: String, url: String) throws {
         let origin = try ForwardAddress.origin(of: address)
         #expect(origin.description == url)
         #expect(ForwardAddress.requestTarget(for: origin) == address)

@@ -222,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func `The history has at most 360 samples, and yesterday's bytes do not count for today`() {
+    @Test func `The history has at most 360 samples, and yesterday's bytes do not count toward today's`() {
         let start = Date(timeIntervalSince1970: 86_400 * 20_000 - 5)
         var history = DashboardHistory(.init(), at: start)
         var sums = DashboardHistory.Sums()

@@ -188,7 +188,7 @@ import Testing
         }
     }
 
-    @Test func `The error of a failed download names the rejected file, and a second run resumes it`() async throws {
+    @Test func `A failed download reports the rejected file, and a second run resumes the download`() async throws {
         let refused = OriginResource(.pattern(PatternBytes(length: 50_000)), rules: [.always(.status(403))])
         try await OriginServer.run([
             "/l.m3u8": OriginResource(.data(Self.two)), "/one.ts": .pattern(300_000), "/two.ts": refused,

@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(
-        "E207: a mutated header is parsed identically in pieces and at once, and any client address is from its bytes")
+        "E207: a mutated header is parsed identically in pieces and at once, and yields only addresses from its bytes")
     func changed() {
         var random = SplitMix(7)
         for _ in 0..<3000 {

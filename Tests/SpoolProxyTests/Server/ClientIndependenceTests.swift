@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(
-        "E320: a private response to a client with another header field does not disable the cache for other clients",
+        "E320: a private response to a client with different fields does not disable the cache for other clients",
         arguments: ["X-Session: 1", "User-Agent: other", "Accept-Language: xx"])
     func otherField(field: String) async throws {
         let own = String(field.prefix { $0 != ":" })
@@ -305,7 +305,7 @@ import Testing
         }
     }
 
-    @Test("E338: a whole response to another user replaces the stored response, even if date and length are equal")
+    @Test("E338: a whole response to another user replaces the stored response, even if date and length are identical")
     func sameDate() async throws {
         let upstream = ClosureUpstream { request, _ in
             let isBob = HTTPField.Name("X-User").flatMap { request.headerFields[$0] } == "bob"

@@ -124,7 +124,7 @@ import Testing
                     await Task.yield()
                 }
             }
-            // Until the response has been sent, the deadline is that of the stall limit, which is one minute.
+            // Until the response has been sent, the deadline is the stall limit of one minute.
             let first = try await deadline { $0.deadline.map { $0 < .now() + .seconds(30) } ?? false }
             try await outbound.write(ByteBuffer(string: "0"))
             #expect(try await deadline { $0.receivedBodyBytes == 1 } == first)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The credentials of clients, to which all origins appear as one server.
+/// The credentials of clients that see all origins as one server.
 @Suite(.timeLimit(.minutes(5))) struct CredentialsTests {
     private static let segment = OriginResource(.pattern(PatternBytes(length: 100)), contentType: "video/mp2t")
 

@@ -39,7 +39,7 @@ import Testing
         ("Cache-Control: no-store", 3), ("Cache-Control: private", 3), ("Cache-Control: max-age=1000", 1),
         ("CDN-Cache-Control: max-age=1000", 1), ("Cache-Control: no-cache", 3),
     ])
-    func `E85: each waiting client has its own request if the response may not be reused`(
+    func `E85: each waiting client gets its own request if the response may not be reused`(
         control: String, requests: Int
     ) async throws {
         var resource = OriginResource(

@@ -31,18 +31,18 @@ import Testing
     }
 
     @Test(arguments: [UpstreamError.Code.unreachable, .timedOut, .connectionLost])
-    func `The number of waits for an unreachable origin has no limit`(code: UpstreamError.Code) async throws {
+    func `The number of waits for an unreachable origin is unlimited`(code: UpstreamError.Code) async throws {
         let error = CacheError(.originUnavailable, "a", underlying: UpstreamError(code, "b"))
         #expect(try await waits(after: error) == 700)
     }
 
     @Test(arguments: [408, 425, 429, 502, 503, 504])
-    func `Waits for an origin with a temporary status end after ten minutes`(status: Int) async throws {
+    func `Waiting for an origin with a temporary status ends after ten minutes`(status: Int) async throws {
         #expect(try await waits(after: CacheError(.originUnavailable, "a", status: status)) == 599)
     }
 
     @Test(arguments: [500, 507, 599])
-    func `Waits for an origin with another server error end after one minute`(status: Int) async throws {
+    func `Waiting for an origin with any other server error ends after one minute`(status: Int) async throws {
         #expect(try await waits(after: CacheError(.originUnavailable, "a", status: status)) == 59)
     }
 
@@ -53,12 +53,12 @@ import Testing
         CacheError(.originUnavailable, "a", underlying: UpstreamError(.untrustedServer, "b")),
         CacheError(.originUnavailable, "a", underlying: UpstreamError(.invalidRedirect, "b")),
     ])
-    func `A permanent error causes no wait`(error: CacheError) async throws {
+    func `The server does not wait after a permanent error`(error: CacheError) async throws {
         #expect(try await waits(after: error) == 0)
     }
 
     @Test(arguments: [("30", 30), ("0", 1), ("86400", 60), ("soon", 1)])
-    func `The wait after a response is its Retry-After time, from one second to one minute`(
+    func `After a response, the server waits for its Retry-After time, but for one second to one minute`(
         field: String, seconds: Int
     ) async throws {
         var response = HTTPResponse(status: .tooManyRequests)
@@ -75,13 +75,13 @@ import Testing
     }
 
     @Test(arguments: [200, 404, 501])
-    func `A response without a temporary error causes no wait`(status: Int) async throws {
+    func `The server does not wait after a response without a temporary error`(status: Int) async throws {
         var count = OriginRetryWaiter.Count()
         let response = HTTPResponse(status: .init(code: status))
         #expect(try await OriginRetryWaiter(clock: clock).waits(after: response, &count) == false)
     }
 
-    @Test func `A wait ends when the task of the client is cancelled`() async throws {
+    @Test func `A wait ends when the client's task is cancelled`() async throws {
         let retryWaiter = OriginRetryWaiter(clock: clock)
         let waiting = Task {
             var count = OriginRetryWaiter.Count()

@@ -159,7 +159,7 @@ import Testing
     }
 
     @Test(arguments: ["static", "dynamic"])
-    func `Segments of a static MPD belong to its presentation; those of a live MPD do not belong to any`(
+    func `Segments of a static MPD belong to its presentation; those of a live MPD belong to none`(
         type: String
     ) async throws {
         let media = OriginResource(.pattern(PatternBytes(length: 1000)), contentType: "video/mp4")

@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `An HTML page from an origin is sandboxed, without fields that affect others`() async throws {
+    @Test func `An HTML page from an origin is sandboxed, without the fields that affect other pages`() async throws {
         var page = OriginResource(.data(Data("<script>1</script>".utf8)), contentType: "text/html")
         for (name, value) in [
             ("Service-Worker-Allowed", "/"), ("Set-Cookie", "a=b"), ("Clear-Site-Data", "\"*\""),

@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `Another page receives no CORS fields, even if the origin allows it`() async throws {
+    @Test func `A page that is not allowed receives no CORS fields, even if the origin allows it`() async throws {
         try await Self.run(letting: [Self.page]) { server, target in
             for _ in 0..<3 {
                 let response = try await server.get(target, "Origin: https://origin.example\r\n")

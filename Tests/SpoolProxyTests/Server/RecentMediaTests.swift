@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `A response that varies by Origin is not reused for another Origin`() async throws {
+    @Test func `A response that varies by Origin is not reused for a different Origin`() async throws {
         let fields: HTTPFields = [.cacheControl: "max-age=1000", .vary: "Origin"]
         try await OriginServer.run(["/film": Self.film(fields)]) { origin in
             var configuration = ProxyConfiguration()

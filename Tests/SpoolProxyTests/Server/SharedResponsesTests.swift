@@ -181,7 +181,7 @@ import Testing
     @Test(
         arguments: [nil, "no-cache", "max-age=0", "no-cache, must-revalidate"] as [String?],
         [true, false])
-    func `E119: each of three waiting clients has its own request if the response may not be reused`(
+    func `E119: each of three waiting clients gets its own request if the response may not be reused`(
         control: String?, isSameClient: Bool
     ) async throws {
         let page = Self.resource(control, etag: nil, stalls: true)
@@ -337,7 +337,7 @@ import Testing
     ]
 
     @Test(arguments: unkeyed.keys.sorted())
-    func `E122: a client's field that is in no cache key does not reach the origin`(claim: String) async throws {
+    func `E122: a client's field that no cache key contains does not reach the origin`(claim: String) async throws {
         let names = try #require(Self.unkeyed[claim])
         let page = Self.resource("max-age=60", etag: "\"v1\"", stalls: false)
         try await Self.reverse(page, clock: ManualClock()) { server, origin in

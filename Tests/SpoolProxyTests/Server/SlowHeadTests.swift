@@ -14,7 +14,7 @@ import Testing
         return configuration
     }
 
-    @Test func `Request headers that stop at any byte are rejected with 408, after the responses to earlier requests`()
+    @Test func `Request headers cut off at any byte are rejected with 408, after the responses to earlier requests`()
         async throws
     {
         try await ProxyServer.run(Self.configuration(head: .milliseconds(100), idle: .seconds(600))) { server, _ in

@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `The header fields of a source are not sent to another origin that a playlist names`() async throws {
+    @Test func `A source's header fields are not sent to another origin that a playlist references`() async throws {
         try await OriginServer.run(["/far.ts": .pattern(1000)]) { other in
             let text = "#EXTM3U\n#EXTINF:2,\n\(other.url("/far.ts").absoluteString)\n#EXT-X-ENDLIST\n"
             let list = OriginResource(.data(Data(text.utf8)), contentType: "application/x-mpegurl")
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `A source without header fields needs no secret, and one with another scheme has no URL`() async throws {
+    @Test func `A source without fields needs no secret, and one with a custom scheme has no URL`() async throws {
         try await ProxyServer.run { server, _ in
             let url = try #require(URL(string: "https://media.example/l.m3u8?a=b"))
             #expect(server.url(for: MediaSource(url: url)) == server.url(for: url))

@@ -21,7 +21,7 @@ final class SharingOrigin: Upstream {
         var now = 1_700_000_000
         var held: [Held] = []
         var isOpen = false
-        /// The number of bytes that the cache has read of each page, by credentials.
+        /// The number of bytes that the cache has read from each page, by credentials.
         var bytes: [Int: [String: Int]] = [:]
         var requests: [Int: [String: Int]] = [:]
     }

@@ -15,7 +15,8 @@ final class SharingRun: Sendable {
     struct Result: Sendable {
         var requests = 0
         var responses = 0
-        /// The number of responses that the server truncated, because the origin sent another version before the end.
+        /// The number of responses that the server truncated, because the origin sent a different version before the
+        /// end.
         var truncated = 0
         var originRequests = 0
         /// The number of responses whose bytes the origin sent for another request.

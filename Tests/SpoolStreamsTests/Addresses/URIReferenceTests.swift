@@ -25,7 +25,7 @@ import Testing
     @Test(arguments: [
         "http://u:p@[::1]:80/a%2F?b?c#d#e", "//h", "?", "#", "?#", "a:b", "1a:b", "/:", "data:,a/../b", "://",
     ])
-    func `The parts of a reference, joined, equal its text`(text: String) {
+    func `Joining the parts of a reference yields its text`(text: String) {
         #expect(URIReference(text).text == text)
     }
 

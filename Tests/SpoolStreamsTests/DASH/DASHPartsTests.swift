@@ -30,8 +30,8 @@ import Testing
             ("https://origin.example/v/media/low-001000.mp4", true), ("https://cdn.example/x&y/12.m4s", true),
             ("https://cdn.example/x&y/high-002000.mp4", true), ("https://origin.example/v/media/a.mp4", true),
             ("https://origin.example/v/media/b0.mp4", true), ("https://origin.example/b1.m4s", true),
-            // A missing number, another file, another representation's base, another query and a deeper path don't
-            // match.
+            // A missing number, a different file, a different representation's base, a different query and a deeper
+            // path don't match.
             ("https://cdn.example/x&y/2.m4s", false), ("https://origin.example/v/media/low/0-.m4s", false),
             ("https://origin.example/v/media/high/0-001.m4s", false), ("https://origin.example/v/media/b.mp4", false),
             ("https://origin.example/v/media/low/0-001.m4s?q=1", false),

@@ -20,7 +20,7 @@ import Testing
         "<MPD xmlns='urn:mpeg:dash:schema:mpd:2011' mediaPresentationDuration='\(duration)'><Period>\(sets)</Period></MPD>"
     }
 
-    @Test func `The period's duration gives the number of segments with one duration`() throws {
+    @Test func `The period's duration determines the number of segments with a fixed duration`() throws {
         let text = mpd(
             """
             <AdaptationSet contentType="video"><SegmentTemplate timescale="1000" duration="2000" startNumber="5"

@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(
-        "E456: references to imported MPDs, and in elements with another prefix for the MPD namespace, are rewritten",
+        "E456: references to imported MPDs and in elements with a different MPD namespace prefix are rewritten",
         arguments: [
             ("<d:Period><d:BaseURL>", "https://cdn.example/v/", "</d:BaseURL></d:Period>"),
             ("<Period><ImportedMPD>", "https://ads.example/1.mpd", "</ImportedMPD></Period>"),

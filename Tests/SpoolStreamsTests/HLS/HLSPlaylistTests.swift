@@ -149,7 +149,7 @@ import Testing
         "#EXT-X-KEY:METHOD=AES-128\na.ts", "#EXT-X-KEY:URI=\"k\"\na.ts", "{$undefined}.ts",
         "#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", "a.ts\n#EXT-X-STREAM-INF:AVERAGE-BANDWIDTH=1\na.m3u8",
     ])
-    func `A playlist with an invalid segment throws an error with the line number`(body: String) throws {
+    func `Parsing a playlist with an invalid segment throws an error with the line number`(body: String) throws {
         let error = try #require(throws: ManifestError.self) { try playlist("#EXTM3U\n#EXTINF:1,\n\(body)\n") }
         #expect(error.code == .malformed)
         #expect(error.description.hasPrefix("line ") || error.description.contains("both a master and a media"))
@@ -163,7 +163,7 @@ import Testing
         ("#EXT-X-PART-INF:PART-TARGET=0.3\n#EXT-X-ENDLIST", .unchanging), ("#EXT-X-ENDLIST  ", .unchanging),
         ("#EXT-X-TARGETDURATION:x", .none), ("#EXT-X-TARGETDURATION:1e400", .none), ("", .seconds(2)),
     ])
-    func `A complete playlist never expires, a live one soon does, and a low-latency one is not stored`(
+    func `A complete playlist never expires, a live one expires soon, and a low-latency one is not stored`(
         tag: String, lifetime: ManifestLifetime
     ) throws {
         #expect(try playlist("#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\na.ts\n\(tag)\n").lifetime == lifetime)
@@ -184,7 +184,7 @@ import Testing
         #expect(media.segments.map(\.uri) == ["http://cdn.example/x/a.ts", "{$ b}"])
     }
 
-    @Test func `A playlist with more segments than the limit throws an error`() throws {
+    @Test func `Parsing a playlist with more segments than the limit throws an error`() throws {
         let text = Array("#EXTM3U\n\(String(repeating: "#EXTINF:1,\na\n", count: 101))".utf8)
         #expect(try HLSPlaylist(parsing: text, maximumSegments: 101).segments.count == 101)
         let error = #expect(throws: ManifestError.self) { try HLSPlaylist(parsing: text, maximumSegments: 100) }

@@ -218,7 +218,7 @@ import Testing
         #expect(try rewrite(text, at: url) == text.replacing("/{$q}.ts", with: "/~TOKEN/https/h/{$q}.ts"))
     }
 
-    @Test func `Text that is too large or not a playlist throws an error`() throws {
+    @Test func `Parsing text that is too large or not a playlist throws an error`() throws {
         #expect(throws: ManifestError.self) { try rewrite("<html>") }
         #expect(throws: ManifestError.self) { try rewrite("#EXTM3UX\n") }
         let url = try OriginURL("http://h/l.m3u8")

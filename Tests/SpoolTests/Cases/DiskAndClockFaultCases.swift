@@ -5,8 +5,8 @@ import Testing
 
 @testable import Spool
 
-/// CASES E, 59 and 60: disks that reject writes at opening, directories that other users can write to, and wrong
-/// clocks.
+/// CASES E, 59 and 60: disks that reject writes when a cache is opened, directories that other users can write to, and
+/// wrong clocks.
 @Suite(.timeLimit(.minutes(10)))
 struct DiskAndClockFaultCases {
     static let song = PatternBytes(seed: 1, length: 3_000_000)

@@ -155,7 +155,7 @@ struct PartialContentLengthCases {
     }
 
     @Test(
-        "A12: an origin that rejects every range receives one request for the complete resource",
+        "A12: an origin that rejects every range receives one request for the entire resource",
         arguments: [nil, "bytes */3000000"] as [String?], [0, 1_500_000] as [Int64])
     func rejectsEveryRange(_ contentRange: String?, from start: Int64) async throws {
         let stage = try MemoryStage(["/a": .pattern(3_000_000, .refusesRanges(contentRange: contentRange))])
@@ -189,7 +189,7 @@ struct PartialContentLengthCases {
                 // The reader may receive bytes before the origin records them.
                 try await stage.origin.log.waitUntilIdle()
                 // The response for the first block contains the length, so only the last blocks are requested
-                // afterwards.
+                // afterward.
                 #expect(stage.origin.log.exchanges.map(\.requestedRange) == ["bytes=0-65535", "bytes=2949120-2999999"])
                 #expect(stage.origin.log.bytesSent("/a") == 65_536 + 50_880)
                 let asked = stage.origin.log.exchanges.count

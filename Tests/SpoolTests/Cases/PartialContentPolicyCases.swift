@@ -79,7 +79,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under http freshness, a stored response is not served for another value of a field in Vary")
+    @Test("A20: under http freshness, a stored response is not served for a different value of a field in Vary")
     func a20Vary() async throws {
         try await onStage(
             [
@@ -175,7 +175,7 @@ struct PartialContentPolicyCases {
         }
     }
 
-    @Test("A20: under revalidate freshness, a changed resource is fetched again at the next opening")
+    @Test("A20: under revalidate freshness, a changed resource is fetched again the next time it is opened")
     func revalidate() async throws {
         let changed = PatternBytes(seed: 2, length: 2_500_000)
         try await onStage(["/a": .pattern(3_000_000)], freshness: .revalidate) { stage in

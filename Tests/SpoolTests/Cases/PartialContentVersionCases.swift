@@ -19,7 +19,7 @@ struct PartialContentVersionCases {
         }
     }
 
-    @Test("A1: a 206 with another strong ETag starts a new version, and the versions are never mixed")
+    @Test("A1: a 206 with a different strong ETag starts a new version, and the versions are never mixed")
     func a1() async throws {
         try await onStage(["/a": .pattern(5_000_000, .ignoresIfRange)]) { stage in
             try await stage.session { cache in
@@ -187,7 +187,7 @@ struct PartialContentVersionCases {
                 try await media.check(.all, Self.v1, covers: 0..<5_000_000)
                 try await stage.origin.log.waitUntilIdle()
                 #expect(stage.origin.log.exchanges.map(\.status) == [206, 200])
-                // The origin sends the stored bytes again, because it always sends the complete resource.
+                // The origin sends the stored bytes again, because it always sends the entire resource.
                 #expect(stage.origin.log.bytesSent("/a") == previous.byteCount + 5_000_000)
             }
         }

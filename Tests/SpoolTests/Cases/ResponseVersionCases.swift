@@ -48,7 +48,7 @@ struct ResponseVersionCases {
     }
 
     @Test(
-        "E350: a partial response with another ETag does not end the reader that receives the first response",
+        "E350: a partial response with a different ETag does not end the reader that receives the first response",
         arguments: [.immutable, .http] as [FreshnessPolicy])
     func partWithOtherTag(_ freshness: FreshnessPolicy) async throws {
         let stage = try stage(freshness, [.ignoresIfRange, .stall(after: 2_000_000)]) { resource, request, _ in

@@ -110,7 +110,7 @@ struct SharingAndFreshnessCases {
     }
 
     @Test(
-        "E68: under http freshness, a late response to a request with other header fields does not end any read",
+        "E68: under http freshness, a late response to a request with different header fields does not end any read",
         arguments: [true, false], [true, false])
     func lateResponse(_ isLateToldLength: Bool, _ isOtherToldLength: Bool) async throws {
         var resource = OriginResource.pattern(3_000_000, .field("Cache-Control", "max-age=1000"))
@@ -194,7 +194,7 @@ struct SharingAndFreshnessCases {
         try await read("fr", Self.other)
     }
 
-    @Test("E349: after a 304 with the validator of another version, the resource is requested without conditions")
+    @Test("E349: after a 304 with the validator of a different version, the resource is requested without conditions")
     func otherNotModified() async throws {
         let stage = try MemoryStage(
             ["/a": .pattern(3_000_000, .field("Cache-Control", "max-age=100"))], freshness: .http)

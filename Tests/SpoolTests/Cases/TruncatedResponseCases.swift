@@ -218,7 +218,7 @@ struct TruncatedResponseCases {
         try await stage.checkComplete(Self.song)
     }
 
-    @Test("E65: if an origin without range support always truncates at one offset, the number of requests is limited")
+    @Test("E65: if an origin without ranges always truncates at the same offset, the number of requests is limited")
     func cutsAtTheSamePlace() async throws {
         let stage = try MemoryStage([
             "/a": OriginResource(

@@ -221,7 +221,7 @@ struct UnprovenVersionCases {
     }
 
     @Test(
-        "E115: under http freshness, a request with other fields does not end a reader of media without validators",
+        "E115: under http freshness, a request with different fields does not end a reader of media without validators",
         arguments: [30_000, 1_000_000] as [Int64])
     func otherFields(_ stall: Int64) async throws {
         let stage = try stage(Form.noRanges.behaviors, .http, stall: stall)

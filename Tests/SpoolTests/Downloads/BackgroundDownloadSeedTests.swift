@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-/// Random lives of one download: the app is suspended, killed and launched again, and the system's transfers fail.
+/// Random histories of one download: the app is suspended, killed and launched again, and the system's transfers fail.
 ///
 /// Each download consists of 0.3 to 2 MB in chunks of 64 to 192 KiB. It represents a download of 2 GB in chunks of 8
 /// MiB, but is small enough to check all bytes. All waits use a clock that only the test advances.
@@ -79,11 +79,11 @@ private final class RandomDownload {
         #expect(again <= Int64(handovers) * chunkSize, "seed \(seed): \(again) bytes, \(handovers) handovers")
     }
 
-    /// Runs one life of the app, which may be suspended several times.
+    /// Simulates one launch of the app, which may be suspended several times.
     private func live(_ cache: MediaCache) async throws {
         let source = MediaSource(url: stage.url("/0"))
         var downloads: [Download] = []
-        // A later life starts with the files and transfers of the previous one.
+        // A later launch starts with the files and transfers of the previous one.
         if handovers == 0 { downloads = [try await cache.downloads.add(source)] }
         for _ in 0..<(1 + random.below(3)) as Range<Int> {
             if random.chance(2) {

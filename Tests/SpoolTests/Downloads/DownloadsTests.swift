@@ -175,7 +175,7 @@ struct DownloadsTests {
         }
     }
 
-    @Test("A download fails with an error while the origin is unreachable, and resumes afterwards")
+    @Test("A download fails with an error while the origin is unreachable, and resumes afterward")
     func originGone() async throws {
         let stage = try MemoryStage(Self.films(1))
         try await stage.session { cache in

@@ -27,7 +27,7 @@ final class ScriptedSession: BackgroundTransferSession {
         var waiting: [BackgroundTransferRequest] = []
         var started: [BackgroundTransferRequest] = []
         var wasted: Int64 = 0
-        /// The numbers of received bytes of transfers that were received only in half.
+        /// The numbers of bytes that half-completed transfers have received.
         var halves: [String: Int64] = [:]
     }
 

@@ -8,7 +8,7 @@ struct ContentTypesTests {
     private static let mp3: [UInt8] = [0xFF, 0xFB, 0x90, 0x64, 0, 0]
 
     @Test(
-        "E62: a page that is received instead of media is not treated as another version of the media",
+        "E62: a page that is received instead of media is not treated as a new version of the media",
         arguments: ["text/html", "TEXT/HTML; charset=utf-8", "application/xhtml+xml", "application/json", "text/plain"])
     func page(_ type: String) {
         #expect(!ContentTypes.isPlausible(type, startingWith: Self.html, inPlaceOf: "video/mp4"))
@@ -18,7 +18,7 @@ struct ContentTypesTests {
     }
 
     @Test(
-        "A response with another media type or an unknown type may be another version of media",
+        "A response with a different media type or an unknown type may be a new version of the media",
         arguments: ["audio/mpeg", "application/octet-stream", nil])
     func media(_ type: String?) {
         #expect(ContentTypes.isPlausible(type, startingWith: [], inPlaceOf: "video/mp4"))

@@ -8,7 +8,7 @@ import Testing
 
 @Suite("Evaluation of responses", .timeLimit(.minutes(10)))
 struct EvaluationTests {
-    @Test("Two concurrent responses with the same new version start only one version")
+    @Test("Two concurrent responses with the same new validator create only one version")
     func oneSuccessor() async throws {
         let changed = PatternBytes(seed: 2, length: 30_000_000)
         let arrived = AsyncStream.makeStream(of: Void.self)

@@ -15,7 +15,7 @@ struct RequestTurnsTests {
         return clock
     }
 
-    @Test("E325: a request with other header fields waits for a limited time; equal requests wait until the turn ends")
+    @Test("E325: a request with different fields waits for a limited time; an identical one waits until the turn ends")
     func limit() async throws {
         let manual = ManualClock()
         let turns = RequestTurns()

@@ -112,7 +112,7 @@ struct ImportTests {
         }
     }
 
-    @Test("An import completes a partly stored resource, and replaces another version only on request")
+    @Test("An import completes a partly stored resource, and replaces a different version only on request")
     func stored() async throws {
         let stage = try stage()
         let file = try file(stage)

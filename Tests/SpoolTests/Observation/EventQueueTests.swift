@@ -32,7 +32,8 @@ struct EventQueueTests {
         #expect(lowers == Array(10_000 - Int64(EventQueue.limit)..<10_000))
     }
 
-    @Test("Events for adjacent stored ranges are joined, unless an event of another kind or resource is between them")
+    @Test(
+        "Events for adjacent stored ranges are joined, unless an event of a different kind or resource is between them")
     func joined() async {
         for lower in 0..<10_000 as Range<Int64> { send(.stored(lower..<lower + 1)) }
         send(.stored(20_000..<20_001))

@@ -150,7 +150,7 @@ import Testing
         for step in 1...3 { #expect(add(0.25, reader, at: Double(step)) == nil) }
         for step in 1...3 { #expect(add(0.25, other, at: Double(step)) == nil) }
         #expect(add(0.25, reader, at: 4) == 1)
-        // The sum starts again.
+        // The sum starts at zero again.
         #expect(add(0.25, reader, at: 4.5) == nil)
         #expect(add(0.25, other, at: 20) == nil, "earlier waits no longer count")
         for step in 0..<1000 { #expect(add(0.04, reader, at: 5 + Double(step) / 100) == nil) }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// Tests of the creation of a cache, which cannot fail, and of the opening of its directory when it is first used.
+/// Tests that creating a cache cannot fail, and that its directory is opened when the cache is first used.
 @Suite(.timeLimit(.minutes(10)))
 struct LazyOpeningTests {
     private static let song = PatternBytes(seed: 1, length: 400_000)
@@ -155,7 +155,7 @@ struct LazyOpeningTests {
         #expect(error?.code == .closed)
     }
 
-    @Test("A cache that is closed before or during its opening stays closed")
+    @Test("A cache that is closed before or while it opens stays closed")
     func closed() async throws {
         let early = cache()
         await early.close()

@@ -83,7 +83,7 @@ struct SharedCachesTests {
         await third.close()
     }
 
-    @Test("E261: opening a cache with another configuration reports the differing values, and media still plays")
+    @Test("E261: opening a cache with a different configuration reports the differing values, and media still plays")
     func different() async throws {
         let first = cache { $0.encryptionKey = EncryptionKey(bytes: Data(repeating: 1, count: 32)) }
         try await first.open()

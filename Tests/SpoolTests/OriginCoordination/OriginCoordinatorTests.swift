@@ -136,7 +136,7 @@ struct OriginCoordinatorTests {
         #expect(heard.withLock { $0 } == (0..<20).filter { $0 != 3 })
     }
 
-    @Test("E175: a slow player with another bottleneck pauses a preload for only ten seconds")
+    @Test("E175: a slow player with a different bottleneck pauses a preload for only ten seconds")
     func unrelatedPlayer() async throws {
         let coordinator = coordinator()
         let holder = Holder()

@@ -44,7 +44,7 @@ struct OriginStateTests {
         #expect(origin.activeCount == 0)
     }
 
-    @Test("A wait for a connection fails if none is returned in time, and continues while connections are returned")
+    @Test("A wait for a connection fails if none is released in time, and continues while connections are released")
     func waitLimit() async throws {
         let clock = ManualClock()
         var cacheClock = CacheClock(clock: clock)
@@ -203,7 +203,7 @@ struct OriginStateTests {
         #expect(others.allSatisfy { $0 != nil } && origin.connectIfAvailable(.playback) == nil)
     }
 
-    @Test("E179: while connections are returned, a player waits for its turn")
+    @Test("E179: a waiting player does not get an extra connection while other connections are being released")
     func responsesThatEnd() async throws {
         let clock = ManualClock()
         var cacheClock = CacheClock(clock: clock)

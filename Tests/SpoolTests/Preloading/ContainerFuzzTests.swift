@@ -10,7 +10,7 @@ struct ContainerFuzzTests {
     private static let count =
         ProcessInfo.processInfo.environment["SPOOL_CONTAINERS"].flatMap(Int.init) ?? 3000
 
-    @Test("For any bytes and length, the search for start ranges stays within its limits on reads and bytes")
+    @Test("For any content and length, the search for start ranges stays within its limits on reads and bytes")
     func ends() async throws {
         var corpus: [[UInt8]] = []
         for sample in SampleContainer.allCases {

@@ -12,7 +12,7 @@ struct ContainerSearch {
     /// The ranges that would be fetched if each read fetched the maximum number of bytes.
     var fetchedRanges = ByteRangeSet()
 
-    /// Searches in `data`.
+    /// Searches `data`.
     ///
     /// - Parameter length: The length that the origin sends, which may be wrong.
     init(_ data: Data, length: Int64?, seconds: Double? = nil, isSeekable: Bool = true) throws {
@@ -40,7 +40,7 @@ struct ContainerSearch {
         }
     }
 
-    /// Searches in a complete file.
+    /// Searches a complete file.
     init(_ data: Data, seconds: Double? = nil) throws {
         try self.init(data, length: Int64(data.count), seconds: seconds)
     }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Queue of preloads")
+@Suite("Preload queue")
 struct PreloadQueueTests {
     @Test("The order of the queue matches a naive model: by priority, then returned items, then first in, first out")
     func model() {

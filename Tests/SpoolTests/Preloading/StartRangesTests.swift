@@ -101,7 +101,7 @@ struct StartRangesTests {
     }
 
     @Test(
-        "Playback needs the complete index, regardless of its position in the file",
+        "Playback needs the entire index, regardless of its position in the file",
         arguments: [SampleContainer.mp4, .mp4MoovAtEnd, .m4aMoovAtEnd])
     func index(_ sample: SampleContainer) async throws {
         let data = try await data(sample)

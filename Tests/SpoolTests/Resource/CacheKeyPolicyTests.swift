@@ -214,7 +214,7 @@ struct CacheKeyPolicyTests {
         }
     }
 
-    @Test("A key can be created from its text, directly or with Codable, but not from text in another form")
+    @Test("A key can be created from its text, directly or with Codable, but not from text in any other form")
     func storedKeys() throws {
         let key = CacheKey("https://media.example/a.mp3")
         #expect(CacheKey(rawValue: key.rawValue) == key)
@@ -228,7 +228,7 @@ struct CacheKeyPolicyTests {
         }
     }
 
-    @Test("A policy can ignore the complete query, with or without the host")
+    @Test("A policy can ignore the entire query, and optionally the host")
     func withoutQuery() throws {
         let urls = try ["https://A.example/a.mp3?x=1", "https://a.example/a.mp3", "http://b.example/a.mp3?y=2"].map {
             try #require(URL(string: $0))

@@ -4,7 +4,7 @@ import Testing
 @testable import Spool
 @testable import SpoolScheduling
 
-/// The bytes that are requested ahead for readers that may close as soon as they have enough bytes.
+/// Read-ahead for readers that may close as soon as they have enough bytes.
 @Suite(.timeLimit(.minutes(10)))
 struct CarefulReadingTests {
     @Test(
@@ -32,7 +32,8 @@ struct CarefulReadingTests {
         #expect(play.requested <= Block.end(at: start + play.taken))
     }
 
-    @Test("On a link with high latency, the bytes of two round trips are requested ahead, but no more than were read")
+    @Test(
+        "On a high-latency link, read-ahead covers two round trips, but never exceeds the number of bytes already read")
     func farLine() {
         var play = CarefulPlay()
         for _ in 0..<2 { play.bench.machine.link.note(roundTrip: 0.05) }

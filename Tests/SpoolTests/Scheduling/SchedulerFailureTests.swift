@@ -131,7 +131,7 @@ struct SchedulerFailureTests {
         #expect(bench.liveIDs.map { bench.askedFor[$0] } == [second])
     }
 
-    @Test("Long after a request has failed, a reader that reaches its range causes a new request")
+    @Test("Long after a request has failed, a reader that reaches its range triggers a new request")
     func longAfter() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<mib))
         let reader = bench.open(at: 0)

@@ -221,7 +221,7 @@ struct SchedulerFairnessTests {
         let reader = bench.open(at: 70 * kib, end: 128 * kib)
         bench.read(reader)
         let previous = bench.liveIDs[0]
-        // Another request shows that the origin has another version, so the bytes are requested again.
+        // Another request shows that the origin has a different version, so the bytes are requested again.
         bench.perform(bench.machine.generationChanged(length: 1 << 20, keeping: nil).actions)
         let next = bench.liveIDs[0]
         #expect(next != previous && bench.machine.position(of: next) == 64 * kib)

@@ -35,7 +35,7 @@ struct SchedulerHostileTests {
         #expect(bench.length == nil)
         #expect(bench.permission(one) == .proceed(upTo: Block.offsetLimit))
         #expect(bench.found(second) == 0..<100 * kib)
-        // The scheduler around the state machine treats the body as another version.
+        // The scheduler around the state machine treats the body as a different version.
         let (left, changes) = bench.machine.generationChanged(length: 100 * kib, keeping: nil)
         bench.perform(changes)
         #expect(left == [first, second])

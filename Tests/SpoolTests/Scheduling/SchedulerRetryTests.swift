@@ -137,7 +137,7 @@ struct SchedulerRetryTests {
         #expect(bench.woken.contains(reader))
     }
 
-    @Test("E65: an origin that ignores ranges and always truncates at one offset receives a limited number of requests")
+    @Test("E65: if an origin ignores ranges and always truncates at the same offset, the number of requests is limited")
     func alwaysCutAtTheSamePlace() {
         let bench = SchedulerBench()
         let reader = bench.open(at: 0)
@@ -212,7 +212,7 @@ struct SchedulerRetryTests {
     }
 
     @Test(
-        "E65: an origin that sends other bytes instead of the requested bytes receives few requests",
+        "E65: an origin that sends bytes other than the requested ones receives few requests",
         arguments: [false, true])
     func otherBytes(evicts: Bool) {
         let bench = SchedulerBench(length: 8 * mib)

@@ -109,7 +109,7 @@ struct SchedulerStateMachineTests {
     }
 
     @Test(
-        "A reader far ahead in a requested range gets its own request, at the start of which the first transfer ends")
+        "A reader far ahead in a requested range gets its own request, and the first transfer ends where it starts")
     func truncation() {
         let bench = SchedulerBench()
         bench.machine.link.note(bytes: 256 * kib, seconds: 1)

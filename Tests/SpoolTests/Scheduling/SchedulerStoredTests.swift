@@ -283,7 +283,7 @@ struct SchedulerStoredTests {
         #expect(bench.offerEvictable(mib) == [99 * mib..<100 * mib])
     }
 
-    @Test("Bytes are not requested while they are being evicted; bytes that remain afterwards are available again")
+    @Test("Bytes are not requested while they are being evicted; bytes that remain afterward are available again")
     func dropped() {
         let bench = SchedulerBench(storedRanges: ByteRangeSet(0..<10 * mib), window: mib)
         let away = bench.open(at: 9 * mib)

@@ -17,7 +17,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("A6: a response that starts at another offset inside a block is stored starting with the next block")
+    @Test("A6: a response that starts at a different offset inside a block is stored starting with the next block")
     func elsewhere() {
         var machine = Machine(offset: 1000, end: 200_000, asked: 0)
         let first = machine.firstStoredOffset
@@ -52,7 +52,7 @@ struct TransferStateMachineTests {
         #expect(end == .complete)
     }
 
-    @Test("If the end of a piece could not be stored, the body ends, even if the limit has increased in the meantime")
+    @Test("If the end of a piece could not be stored, the transfer stops, even if the limit has increased since then")
     func cutPiece() {
         var machine = Machine(offset: 0, end: 1000, asked: 0)
         let actions = [machine.chunk(count: 100, limit: 60), machine.chunk(count: 100, limit: 1000)]
