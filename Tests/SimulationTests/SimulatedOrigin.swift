@@ -12,7 +12,7 @@ final class SimulatedOrigin: Upstream {
     struct Faults: Sendable {
         var unreachable = 0
         var busy = 0
-        /// The average number of pieces for each one at which the body is truncated.
+        /// The average number of pieces per truncation of a body.
         var cut = 0
     }
 

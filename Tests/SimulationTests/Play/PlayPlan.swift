@@ -35,9 +35,9 @@ struct PlayPlan: Sendable {
     /// Whether versions change at the origin.
     var changes = false
     var capacity: Int64?
-    /// The average number of file system calls for each one that fails; 0 means that none fail.
+    /// The average number of file system calls per failed call; 0 means that none fail.
     var diskFaults = 0
-    /// The average number of disk calls from the catalog for each one that fails; 0 means that none fail.
+    /// The average number of the catalog's disk calls per failed call; 0 means that none fail.
     var catalogFaults = 0
     /// Whether bytes on disk are damaged between two lifetimes.
     var damages = false
@@ -45,7 +45,7 @@ struct PlayPlan: Sendable {
     var damagesCatalog = false
     /// Whether the file system can free a part of a file.
     var punchesHoles = true
-    /// The average number of removals of media files for each one that fails; 0 means that none fail.
+    /// The average number of media file removals per failed removal; 0 means that none fail.
     var removalFaults = 0
     /// The age at which unused media is evicted. It exceeds the duration of any run.
     var maximumAge: Duration?

@@ -79,7 +79,7 @@ struct SimulatedMedia: Sendable {
 struct OriginFaults: Sendable {
     var unreachable = 0
     var busy = 0
-    /// The average number of pieces for each one at which the body is truncated (`cut`) or stalls (`stall`).
+    /// The average number of pieces per truncation (`cut`) or stall (`stall`) of a body.
     var cut = 0
     var stall = 0
 
