@@ -57,7 +57,8 @@ struct LoadingPatternTests {
         #expect(bytes(&pattern, 5) == (5, [.askData(token: 3, offset: 120, length: 880, toEnd: true)]))
     }
 
-    @Test("If the bit rate is known, the buffer's limits depend on the seconds to buffer, within fixed bounds")
+    @Test(
+        "If the bit rate is known, the buffer's limits depend on the number of seconds to buffer, within fixed bounds")
     func bitRate() {
         var policy = Self.policy
         policy.secondsAhead = 30

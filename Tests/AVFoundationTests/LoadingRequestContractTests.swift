@@ -2,7 +2,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Contract of a loading request")
+@Suite("Loading request contract")
 struct LoadingRequestContractTests {
     private func opened(offset: Int64 = 100, length: Int64? = 50, information: Bool = false) -> LoadingRequestContract {
         var contract = LoadingRequestContract(offset: offset, length: length, asksForInformation: information)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import AVFoundation
 
-@Suite("Readers of a stream", .timeLimit(.minutes(10)))
+@Suite("Stream readers", .timeLimit(.minutes(10)))
 struct StreamReaderTests {
     private func stream(_ asset: AVURLAsset) -> MediaStream {
         MediaStream(core: asset.resourceLoader.core, url: asset.url)

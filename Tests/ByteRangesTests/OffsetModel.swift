@@ -1,6 +1,6 @@
 import ByteRanges
 
-/// A naive model with which sets are compared. It stores one Boolean value for each offset in `0 ..< size`.
+/// A naive model that sets are compared with. It stores one Boolean value for each offset in `0 ..< size`.
 struct OffsetModel: Equatable {
     var held: [Bool]
 

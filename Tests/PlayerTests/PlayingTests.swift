@@ -15,7 +15,7 @@ import Testing
     }
 
     @Test(.enabled(if: Players.ffmpeg != nil, "ffmpeg is not installed"), arguments: Presentation.allCases)
-    func `D49: ffmpeg reads with seeks, and again without the origin`(presentation: Presentation) async throws {
+    func `D49: ffmpeg reads media with seeks, and again without the origin`(presentation: Presentation) async throws {
         try await PlayerStage.playTwice(presentation, on: try #require(Players.ffmpeg))
     }
 

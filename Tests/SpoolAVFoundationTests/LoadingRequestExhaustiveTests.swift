@@ -3,7 +3,7 @@ import Testing
 @testable import SpoolAVFoundation
 
 /// Tests that pass inputs in all orders, and check the actions with a model that contains only the guarantees.
-@Suite("State machine of a loading request, with inputs in all orders")
+@Suite("Loading request state machine, with inputs in all orders")
 struct LoadingRequestExhaustiveTests {
     typealias Machine = LoadingRequest.StateMachine
 

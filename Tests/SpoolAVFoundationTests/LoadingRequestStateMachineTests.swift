@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("State machine of a loading request")
+@Suite("Loading request state machine")
 struct LoadingRequestStateMachineTests {
     typealias Machine = LoadingRequest.StateMachine
     typealias RequestedData = LoadingRequest.RequestedData

@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 @testable import SpoolAVFoundation
 
-@Suite("Traces of loading requests", .timeLimit(.minutes(5)))
+@Suite("Loading request traces", .timeLimit(.minutes(5)))
 struct LoadingTraceTests {
     /// A sequence of requests that is described in a public source.
     enum Described: String, CaseIterable, Sendable {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolAVFoundation
 
-@Suite("State machine of stall recovery")
+@Suite("Stall recovery state machine")
 struct StallRecoveryStateMachineTests {
     typealias Machine = StallRecovery.StateMachine
     typealias Snapshot = Machine.Snapshot

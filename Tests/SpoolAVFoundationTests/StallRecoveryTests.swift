@@ -106,7 +106,7 @@ struct StallRecoveryTests {
         await cache.close()
     }
 
-    /// Weak references to the objects of a playback after its last strong reference was released.
+    /// Weak references to the objects that took part in playback, after the last strong reference was released.
     private final class Remains {
         weak var player: AVPlayer?
         weak var asset: CachingURLAsset?

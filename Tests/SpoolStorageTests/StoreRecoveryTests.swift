@@ -13,7 +13,7 @@ import Glibc
 import Darwin
 #endif
 
-/// Directories of other accounts, losses of power, damaged catalogs, and failed removals.
+/// Directories that other accounts own, power losses, damaged catalogs, and failed removals.
 @Suite("Store: recovery", .timeLimit(.minutes(10)))
 struct StoreRecoveryTests {
     private let fixture: StoreFixture
@@ -103,7 +103,7 @@ struct StoreRecoveryTests {
         #expect(try setAside.byteCount == 0)
     }
 
-    // MARK: - Loss of power
+    // MARK: - Power loss
 
     @Test("E157: after a key change, previous files are removed only once the new catalog is on the device")
     func rekeyOrder() async throws {

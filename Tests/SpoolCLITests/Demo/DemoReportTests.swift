@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("Report of the demonstration")
+@Suite("Demonstration report")
 struct DemoReportTests {
     private func story(
         fromOrigin: Int64 = 1000, second: Int64 = 0, sentTwice: Int64 = 0, cut: Int = 0, isIdentical: Bool? = true,

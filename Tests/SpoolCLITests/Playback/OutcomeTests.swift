@@ -2,7 +2,7 @@ import Testing
 
 @testable import SpoolCLI
 
-@Suite("Result of playback")
+@Suite("Playback result")
 struct OutcomeTests {
     @Test(
         "Playback counts as ended near the end of the media, or at any time if the duration is unknown",

@@ -7,7 +7,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The access control of the server.
+/// The server's access control.
 @Suite struct AccessRulesTests {
     private static func head(
         _ target: String, host: String = "localhost:8787", _ fields: String = ""

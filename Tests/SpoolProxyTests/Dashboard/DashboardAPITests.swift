@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The data and the actions of the live page.
+/// The live page's data and actions.
 @Suite(.timeLimit(.minutes(5))) struct DashboardAPITests {
     private static let resourceFields: Set<String> = [
         "key", "url", "kind", "contentType", "length", "storedBytes", "ranges", "files", "completeFiles", "complete",

@@ -8,7 +8,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Access to the data and the actions of the live page.
+/// Access to the live page's data and actions.
 @Suite(.timeLimit(.minutes(5))) struct DashboardAccessTests {
     private static let paths = [
         "status", "resources", "history", "settings", "events", "resources/" + String(repeating: "0", count: 64),

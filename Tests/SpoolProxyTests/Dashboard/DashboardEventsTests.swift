@@ -7,7 +7,7 @@ import Testing
 @testable import Spool
 @testable import SpoolProxy
 
-/// The events of the live page.
+/// The live page's events.
 @Suite(.timeLimit(.minutes(5))) struct DashboardEventsTests {
     private static let film = OriginResource(.pattern(PatternBytes(length: 300_000)))
 

@@ -10,7 +10,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The downloads, removals and settings of the live page.
+/// The live page's downloads, removals and settings.
 @Suite(.timeLimit(.minutes(5))) struct DashboardOperatorTests {
     private static func film(_ length: Int64) -> OriginResource {
         var film = OriginResource(.pattern(PatternBytes(length: length)))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// Headers of the PROXY protocol, as specified by HAProxy.
+/// PROXY protocol headers, as specified by HAProxy.
 @Suite struct ProxyProtocolHeaderTests {
     private static let signature: [UInt8] = [
         0x0D, 0x0A, 0x0D, 0x0A, 0x00, 0x0D, 0x0A, 0x51, 0x55, 0x49, 0x54, 0x0A,

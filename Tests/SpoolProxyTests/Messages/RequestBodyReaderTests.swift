@@ -3,7 +3,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The end of a request body, which is determined by its framing only.
+/// The end of a request body, which is determined only by its framing.
 @Suite struct RequestBodyReaderTests {
     /// Returns the bytes of the body, whether it is complete, and the bytes of the next request.
     private static func read(

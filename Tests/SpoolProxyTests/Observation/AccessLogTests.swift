@@ -4,7 +4,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The access log of the server.
+/// The server's access log.
 @Suite(.timeLimit(.minutes(10))) struct AccessLogTests {
     @Test("E189: while the disk is blocked, the number of access log lines that wait in memory is limited")
     func blockedDisk() throws {

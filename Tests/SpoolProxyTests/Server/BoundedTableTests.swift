@@ -5,7 +5,7 @@ import Testing
 @testable import SpoolProxy
 @testable import SpoolStreams
 
-/// The limits of the tables of URLs and names that clients and origins send.
+/// The limits on tables of URLs and names that clients and origins send.
 @Suite struct BoundedTableTests {
     @Test(arguments: [(100, 1 << 20), (1 << 20, 10_000)])
     func `A table respects its limits on entries and bytes, and contains the latest entries`(

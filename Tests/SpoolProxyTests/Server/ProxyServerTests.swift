@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD returns the status and the length of GET without a body`() async throws {
+    @Test func `HEAD returns the same status and length as GET, without a body`() async throws {
         try await OriginServer.run(["/film.mp4": Self.film]) { origin in
             try await ProxyServer.run(freshness: .immutable) { server, _ in
                 let cold = try await server.get(Self.target(origin), method: "HEAD")

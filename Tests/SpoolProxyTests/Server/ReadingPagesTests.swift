@@ -6,7 +6,7 @@ import Testing
 
 @testable import SpoolProxy
 
-/// The access of web pages to responses (the CORS protocol of the Fetch standard).
+/// Access to responses by web pages (the CORS protocol of the Fetch standard).
 @Suite(.timeLimit(.minutes(5))) struct ReadingPagesTests {
     private static let page = "https://player.example"
 

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-/// The separation of users in the cache of a reverse proxy.
+/// The separation of users in a reverse proxy's cache.
 ///
 /// `SPOOL_SHARING_REQUESTS` sets the number of requests, and `SPOOL_SHARING_SEED` the first seed.
 @Suite(.timeLimit(.minutes(60))) struct SharingTests {

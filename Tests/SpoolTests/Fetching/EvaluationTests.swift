@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Evaluation of responses", .timeLimit(.minutes(10)))
+@Suite("Response evaluation", .timeLimit(.minutes(10)))
 struct EvaluationTests {
     @Test("Two concurrent responses with the same new validator create only one version")
     func oneSuccessor() async throws {

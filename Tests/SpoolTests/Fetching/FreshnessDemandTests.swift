@@ -9,7 +9,7 @@ import Testing
 @testable import Spool
 
 /// The rules for a shared HTTP cache that media alone would not require (RFC 9111, RFC 5861).
-@Suite("Rules of a shared HTTP cache", .timeLimit(.minutes(10)))
+@Suite("Rules for a shared HTTP cache", .timeLimit(.minutes(10)))
 struct FreshnessDemandTests {
     private static let film = PatternBytes(seed: 1, length: 100_000)
 

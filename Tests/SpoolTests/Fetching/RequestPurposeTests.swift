@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Purpose of requests", .timeLimit(.minutes(5)))
+@Suite("Request purposes", .timeLimit(.minutes(5)))
 struct RequestPurposeTests {
     /// An origin that records the purposes of requests, and rejects requests with some purposes, as the system does on
     /// some networks.

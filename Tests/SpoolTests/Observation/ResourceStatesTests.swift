@@ -5,7 +5,7 @@ import Testing
 @testable import Spool
 
 /// The states of a resource for a download bar.
-@Suite("States of a resource", .timeLimit(.minutes(10)))
+@Suite("Resource states", .timeLimit(.minutes(10)))
 struct ResourceStatesTests {
     private static let length: Int64 = 200_000
     private static let song = PatternBytes(seed: 1, length: length)

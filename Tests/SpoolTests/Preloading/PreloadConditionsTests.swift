@@ -7,7 +7,7 @@ import Testing
 
 /// Tests of preloads and downloads in Low Data Mode, in Low Power Mode and over expensive networks, on a simulated
 /// system.
-@Suite("Conditions for preloads", .timeLimit(.minutes(10)))
+@Suite("Preload conditions", .timeLimit(.minutes(10)))
 struct PreloadConditionsTests {
     private let system = SystemStateMonitor()
     private let cache: MediaCache

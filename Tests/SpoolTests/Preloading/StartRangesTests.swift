@@ -5,7 +5,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Ranges of a container that a player needs to start", .timeLimit(.minutes(10)))
+@Suite("Container ranges that a player needs to start", .timeLimit(.minutes(10)))
 struct StartRangesTests {
     private static let seconds = 20
 

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Cacheability of responses")
+@Suite("Response cacheability")
 struct ResponseCacheabilityTests {
     private func cacheability(
         _ fields: HTTPFields, status: HTTPResponse.Status = .ok, request: HTTPFields = [:], at seconds: Double = 1000,

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Spool
 
-@Suite("Key and requests of a source", .timeLimit(.minutes(10)))
+@Suite("A source's key and requests", .timeLimit(.minutes(10)))
 struct SourceIdentityTests {
     static let song = PatternBytes(seed: 1, length: 3_000_000)
 

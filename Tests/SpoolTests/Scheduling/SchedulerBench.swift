@@ -64,7 +64,7 @@ final class SchedulerBench {
         return new
     }
 
-    // MARK: - Queries, because a macro can't take noncopyable values
+    // MARK: - Queries (macros can't take noncopyable values)
 
     /// All readers, the oldest first.
     var readers: [(id: ReaderID, state: ReaderState)] {
