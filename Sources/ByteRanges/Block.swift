@@ -10,19 +10,19 @@ package enum Block {
     package static let offsetLimit = NumberLimits.byteOffset
 
     /// Returns the index of the block that contains the byte at `offset`. Debug builds check that the offset is from 0
-    /// to ``offsetLimit``: a larger number from outside was not rejected where it was parsed.
+    /// to ``offsetLimit``. Parsers must reject larger numbers from external input.
     package static func index(of offset: Int64) -> Int64 {
         assert(offset >= 0 && offset <= offsetLimit, "offset \(offset) is out of range")
         return offset / size
     }
 
-    /// Returns the offset of the first byte of a block. Debug builds check the index like ``index(of:)``.
+    /// Returns the offset of the first byte of a block. Debug builds check the index in the same way as ``index(of:)``.
     package static func start(of index: Int64) -> Int64 {
         assert(index >= 0 && index <= offsetLimit / size, "block \(index) is out of range")
         return index * size
     }
 
-    /// Returns the byte range of a complete block.
+    /// Returns the byte range of a full-size block.
     package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
 
     /// Returns the indices of all blocks that contain bytes of `range`.

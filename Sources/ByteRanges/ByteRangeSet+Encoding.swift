@@ -4,7 +4,8 @@
 //     number of ranges, then for each range: missing bytes before it, bytes in it
 //
 // The missing bytes are counted from the end of the previous range, or from 0 for the first range. Each set has exactly
-// one encoding, and invalid encodings are rejected. Therefore, equal bytes mean equal sets and vice versa.
+// one encoding, and invalid encodings are rejected. Therefore, two sets are equal if and only if their encodings are
+// identical.
 
 extension ByteRangeSet {
     /// Returns the set in a compact binary form.
@@ -126,7 +127,8 @@ private struct VarintReader {
     }
 }
 
-/// An error that states why stored bytes are not an encoded ``ByteRangeSet``: they are truncated, damaged or forged.
+/// An error that states why stored bytes are not a valid encoding of a ``ByteRangeSet``: they are truncated, damaged or
+/// forged.
 ///
 /// The error does not contain the name of the resource, so callers should add it to the message. Using an empty set
 /// instead is safe, because all bytes are then fetched again.
@@ -136,15 +138,16 @@ package struct ByteRangeSetDecodingError: Error, Hashable, Sendable {
         /// The text that follows "the encoded byte ranges are malformed:" in the message.
         package let description: String
 
-        /// The bytes end before the stated number of ranges is complete.
+        /// The bytes end before the stated number of ranges has been read.
         package static let truncated = Code(description: "the bytes end too early")
-        /// More bytes follow after the stated number of ranges.
+        /// There are more bytes after the stated number of ranges.
         package static let trailingBytes = Code(description: "bytes follow the last range")
         /// An integer exceeds `Int64.max`, or is not in its shortest form.
         package static let malformedInteger = Code(description: "an integer is too large or not in its shortest form")
         /// A range is empty.
         package static let emptyRange = Code(description: "a range is empty")
-        /// A range touches the previous one. The ranges must be encoded as one, because a set has exactly one encoding.
+        /// A range touches the previous one. The two ranges must be encoded as one, because a set has exactly one
+        /// encoding.
         package static let adjacentRanges = Code(description: "two ranges touch each other")
         /// A range ends beyond `Int64.max`.
         package static let offsetOverflow = Code(description: "a range ends beyond the largest offset")

@@ -12,9 +12,9 @@
 /// storedRanges.insert(65_536..<131_072)         // now one range, 0..<196608
 /// ```
 ///
-/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets `0 ..<
-/// Int64.max`, and no others. No offset causes a crash. `insert(_:)` ignores the part of a range below 0. Queries find
-/// no bytes below 0: `contains(-1)` is `false`, and in a window that starts at -5, `-5 ..< 0` is missing.
+/// **Offsets.** All ranges are half-open, in bytes from the start of the file. The set can contain the offsets
+/// `0 ..< Int64.max`, and no others. No offset causes a crash. `insert(_:)` ignores any part of a range below 0.
+/// Queries find no bytes below 0: `contains(-1)` is `false`, and in a window that starts at -5, `-5 ..< 0` is missing.
 ///
 /// **As a collection.** The elements are the ranges in ascending order. No range is empty, and no two ranges overlap or
 /// are adjacent. Therefore, two sets with the same offsets are always equal. Indices are positions from 0, and any
@@ -46,7 +46,7 @@ public struct ByteRangeSet: Sendable {
         insert(range)
     }
 
-    /// Creates a set with the bytes of all `ranges`, which may be in any order, overlap and be empty.
+    /// Creates a set with the bytes of all `ranges`, which may overlap, may be empty, and may be in any order.
     public init(_ ranges: some Sequence<Range<Int64>>) {
         self.init()
         for range in ranges {
@@ -89,8 +89,8 @@ extension ByteRangeSet: Hashable {
 }
 
 extension ByteRangeSet: CustomStringConvertible {
-    /// The ranges in Swift notation, for logs: `[0..<10, 20..<30]`. After the first 32 ranges, only the number of the
-    /// remaining ones is shown.
+    /// The ranges in Swift notation, for logs: `[0..<10, 20..<30]`. Only the first 32 ranges are shown, followed by the
+    /// number of remaining ranges.
     public var description: String {
         let shown = 32
         var parts = prefix(shown).map { "\($0.lowerBound)..<\($0.upperBound)" }
@@ -152,7 +152,7 @@ extension ByteRangeSet {
         guard let held = leaves.range(at: leaves.positionOfFirstRange(endingAfter: range.lowerBound)) else {
             return false
         }
-        // Ranges of the set are never adjacent, so either this range contains all bytes, or a byte is missing.
+        // Ranges in the set are never adjacent, so either this range contains all bytes, or a byte is missing.
         return held.lowerBound <= range.lowerBound && range.upperBound <= held.upperBound
     }
 
@@ -225,7 +225,7 @@ extension ByteRangeSet {
 extension ByteRangeSet {
     /// Adds the bytes of `range`, and merges it with ranges that it overlaps or touches.
     ///
-    /// The range may contain bytes that are already in the set, and may be empty. Its part below offset 0 is ignored.
+    /// The range may contain bytes that are already in the set, and may be empty. Any part below offset 0 is ignored.
     package mutating func insert(_ range: Range<Int64>) {
         let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
         guard !range.isEmpty else { return }

@@ -12,7 +12,7 @@ package enum NumberLimits {
     package static let seconds: Int64 = 10_000 * 31_556_952
 }
 
-// Byte ranges and counts as they are shown to users, not as text that a program parses.
+// Byte ranges and counts in the form that is shown to users. Programs do not parse this text.
 
 extension Range<Int64> {
     /// A description of the range in words, such as `byte 7` or `bytes 0–1,048,575`. Both ends are included, as in

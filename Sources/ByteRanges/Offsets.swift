@@ -1,4 +1,4 @@
-/// Sums of offsets from external input. They are limited to the range of `Int64` instead of overflowing.
+/// Sums of offsets from external input. They are clamped to the range of `Int64`, so they do not overflow.
 extension Int64 {
     /// Returns the sum, or the largest or smallest `Int64` if the sum would overflow.
     package func adding(_ other: Int64) -> Int64 {

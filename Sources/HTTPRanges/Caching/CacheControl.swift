@@ -15,7 +15,7 @@ package struct CacheControl: Sendable, Hashable {
     package var noCache = false
     /// The names of the fields that `private` or `no-cache` lists, in lower case.
     ///
-    /// Other users must not receive these fields, or may receive them only after a validation. Therefore, they are not
+    /// Other users must not receive these fields, or may receive them only after validation. Therefore, they are not
     /// stored (§5.2.2.4, §5.2.2.7).
     package var namedFields: Set<String> = []
     /// Whether the response may be stored despite ``noStore``, but only by a cache that understands the requirements of

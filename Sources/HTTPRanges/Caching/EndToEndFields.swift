@@ -131,14 +131,15 @@ package enum EndToEndFields {
         "age", "content-length", "content-range", "set-cookie", "set-cookie2", "authorization", "cookie",
         "www-authenticate", "authentication-info", "authentication-control",
     ]
-    /// Digests of the bytes of one message, which may be a part (RFC 9530 §2, RFC 1864).
+    /// Digests of the bytes of one message, which may contain only a part of the resource (RFC 9530 §2, RFC 1864).
     private static let messageDigests: Set<String> = ["content-digest", "content-md5"]
-    /// Digests of a whole representation (RFC 9530 §3, RFC 3230), also in the fields of cloud storage.
+    /// Digests of a whole representation (RFC 9530 §3, RFC 3230), including those in the fields of cloud storage
+    /// services.
     private static let representationDigests: Set<String> = [
         "repr-digest", "digest", "unencoded-digest", "x-goog-hash", "x-amz-checksum-crc32", "x-amz-checksum-crc32c",
         "x-amz-checksum-crc64nvme", "x-amz-checksum-sha1", "x-amz-checksum-sha256", "x-ms-blob-content-md5",
     ]
-    /// Fields whose values are URLs, for example signed ones.
+    /// Fields whose values are URLs, which may be signed.
     private static let addresses: Set<String> = [
         "content-location", "link", "location", "refresh", "sourcemap", "x-sourcemap",
     ]
@@ -227,8 +228,8 @@ package struct Vary: Sendable, Hashable {
         }
     }
 
-    /// Returns a language and its weight in a normalized form, which is in lower case and does not contain spaces. The
-    /// order of languages has no meaning (RFC 9110 §12.5.4).
+    /// Returns a language and its weight in normalized form: in lower case and without spaces. The order of languages
+    /// has no meaning (RFC 9110 §12.5.4).
     private static func languageRange(_ text: String) -> String {
         String(decoding: text.utf8.filter { $0 != 0x20 && $0 != 0x09 }.map(FieldText.lowercased), as: UTF8.self)
     }

@@ -22,7 +22,7 @@ package struct Freshness: Sendable, Hashable {
     ///   - fields: The fields of the response.
     ///   - requestTime: The time at which the request was sent, in seconds since 1970.
     ///   - responseTime: The time at which the headers were received, in seconds since 1970.
-    ///   - shared: Whether several users share the cache, so that `s-maxage` and `CDN-Cache-Control` count.
+    ///   - shared: Whether several users share the cache, so that `s-maxage` and `CDN-Cache-Control` apply.
     ///   - status: The status of the response.
     package init(fields: HTTPFields, requestTime: Int64, responseTime: Int64, shared: Bool, status: Int = 200) {
         let (control, isTargeted) = shared ? CacheControl.governing(fields) : (CacheControl(fields: fields), false)

@@ -1,14 +1,14 @@
 package import HTTPTypes
 
-/// The evaluation of a request's conditions for a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+/// The evaluation of a request's conditions against a stored response (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 package enum Preconditions {
     /// The result of evaluating the conditions.
     package enum Outcome: Sendable, Hashable {
         /// The response is sent as if the request had no conditions.
         case proceed
-        /// The status 304 is sent.
+        /// Status 304 is sent.
         case notModified
-        /// The status 412 is sent.
+        /// Status 412 is sent.
         case failed
     }
 

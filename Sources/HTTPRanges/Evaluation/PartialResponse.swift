@@ -3,10 +3,10 @@ package import HTTPTypes
 
 /// The evaluation of an origin's responses: whether the bytes of the body may be stored, and at which offset.
 ///
-/// Players request parts of a file. The response may contain another part, the whole file or another version, or may
-/// contradict itself. ``evaluate(_:requestedStart:requestedEnd:stored:rule:)`` uses only the headers, and does not read
-/// the body. The function has no side effects: the same headers always result in the same decision, and invalid headers
-/// do not cause a crash.
+/// Players request parts of a file. The response may contain a different part, the whole file or a different version,
+/// or may contradict itself. ``evaluate(_:requestedStart:requestedEnd:stored:rule:)`` uses only the headers, and does
+/// not read the body. The function has no side effects: the same headers always result in the same decision, and
+/// invalid headers do not cause a crash.
 package enum PartialResponse {
     /// The position of a response's body.
     package struct BodyPlacement: Sendable, Hashable {
@@ -14,8 +14,8 @@ package enum PartialResponse {
         package var offset: Int64
         /// The end of the body. Later bytes must not be stored.
         ///
-        /// The value is `nil` if the headers do not state the end. In that case, the end of a complete body of the
-        /// whole resource is the length. The end of an interrupted body proves nothing.
+        /// The value is `nil` if the headers do not state the end. In that case, if the body contains the whole
+        /// resource and is received completely, its end is the length. The end of an interrupted body proves nothing.
         package var end: Int64?
         /// The version of the bytes. If the bytes are combined with stored ones, this version combines both
         /// descriptions, and replaces the stored one.
@@ -37,7 +37,7 @@ package enum PartialResponse {
     package enum Decision: Sendable, Hashable {
         /// The body belongs to the stored version, or nothing was stored.
         case store(BodyPlacement)
-        /// The body belongs to another version, or can't be proved to belong to the stored one. Store it as another
+        /// The body belongs to a different version, or can't be proved to belong to the stored one. Store it as a new
         /// generation.
         case newGeneration(BodyPlacement)
         /// The body must not be stored, and the stored version can't be continued. The sentence gives the reason.
@@ -45,7 +45,7 @@ package enum PartialResponse {
         /// Request the resource again from byte 0, without `If-Range`. Also omit `Range`, unless
         /// ``ResourceVersion/canBeAssembled(under:)`` returns `true`.
         case restart(String)
-        /// 304: the stored version is the current one.
+        /// 304: the stored version is still current.
         case notModified
         /// A 416 that does not contradict the stored bytes: the requested bytes do not exist. The associated value is
         /// the length, if known.
@@ -62,7 +62,7 @@ package enum PartialResponse {
             case credentials
             /// 408, 425, 429, 5xx: waiting may help, for the time that the origin specifies.
             case retry(after: RetryAfter?)
-            /// Another status without media. A retry would not help.
+            /// Any other status without media. A retry would not help.
             case status
             /// The response contradicts itself or the request: another request may help.
             case malformed
@@ -96,19 +96,19 @@ extension PartialResponse {
     ///   - rule: The rule for combining bytes of two responses.
     ///
     /// The less obvious cases:
-    /// - A 206 is stored at its `Content-Range`, if that is a part of the requested range. Otherwise, it is rejected
-    ///   (RFC 9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested
-    ///   range is treated as that range.
+    /// - A 206 is stored at its `Content-Range` if that is part of the requested range. Otherwise, it is rejected (RFC
+    ///   9110 §15.3.7). If the `Content-Range` is missing or malformed, a body with the length of the requested range
+    ///   is treated as that range.
     /// - A 200 is stored from byte 0, whatever was requested. So is a 203, which a transforming proxy sends (§15.3.4).
-    /// - A total length other than the stored one means another version, even with the same entity tag.
+    /// - A total length other than the stored one indicates a different version, even with the same entity tag.
     /// - If nothing proves that the versions are the same or differ, the rule `.immutable` combines the bytes. The
-    ///   validator becomes weak, because it no longer applies to all bytes. The rule `.strong` stores the response as
-    ///   another generation if it starts at byte 0, and otherwise restarts.
-    /// - The offsets in a response with a `Content-Encoding` (RFC 9110 §8.4) are not the requested ones, so a 206 is
-    ///   rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is combined
-    ///   with the stored bytes only if it has the same strong validator. Readers of such a version must handle its
-    ///   encoding.
-    /// - A 304 with the validator of another version results in a restart.
+    ///   validator becomes weak, because it no longer applies to all bytes. The rule `.strong` stores the response as a
+    ///   new generation if it starts at byte 0, and otherwise restarts.
+    /// - The offsets in a response with a `Content-Encoding` (RFC 9110 §8.4) do not match the requested ones, so a 206
+    ///   is rejected. A 200 is stored if nothing is stored, or if the stored bytes have the same encoding. It is
+    ///   combined with the stored bytes only if it has the same strong validator. Readers of such a version must handle
+    ///   its encoding.
+    /// - A 304 with the validator of a different version results in a restart.
     /// - A 416 (§15.5.17) results in a restart if its length is not the stored one, or is less than the end of the
     ///   stored bytes.
     package static func evaluate(

@@ -2,7 +2,7 @@ package import HTTPTypes
 
 /// One version of a resource, as an origin's response describes it.
 ///
-/// A property is `nil` if the origin did not send its value. It then neither proves nor contradicts anything.
+/// A property is `nil` if the origin did not send its value. Such a property proves nothing and contradicts nothing.
 package struct ResourceVersion: Sendable, Hashable, Codable {
     /// The validator of this version.
     package var validator: Validator
@@ -99,7 +99,7 @@ package struct ResourceVersion: Sendable, Hashable, Codable {
     }
 }
 
-/// The stored part of a resource, for evaluating a response.
+/// The stored part of a resource, against which a response is evaluated.
 package struct StoredVersion: Sendable, Hashable {
     /// The version of the stored bytes.
     package var version: ResourceVersion
@@ -182,8 +182,8 @@ enum VersionMatch {
 }
 
 extension PartialResponse.BodyPlacement {
-    /// Returns whether it is unclear if these bytes belong to the stored version. Nothing proves that they do, and
-    /// nothing proves that they do not.
+    /// Returns whether it remains unproven that these bytes belong to the stored version: nothing proves it, and
+    /// nothing disproves it.
     package func isUnproven(against stored: StoredVersion, rule: CombiningRule) -> Bool {
         if case .unproven = VersionMatch(of: self, to: stored, rule: rule) { true } else { false }
     }

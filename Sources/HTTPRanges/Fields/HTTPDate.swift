@@ -163,7 +163,7 @@ private func floorModulo(_ value: Int64, _ divisor: Int64) -> Int64 {
 package enum RetryAfter: Sendable, Hashable {
     /// The number of seconds to wait after the response was received. A value from a header is limited to 10,000 years.
     case seconds(Int64)
-    /// The date until which to wait.
+    /// The date before which no attempt should be made.
     case date(HTTPDate)
 
     /// Parses digits, or a date in any of HTTP's three forms; `nil` for other text.

@@ -31,7 +31,7 @@ package struct SetCookie: Sendable, Hashable {
     /// Parses the value of a `Set-Cookie` field.
     ///
     /// If an attribute occurs several times, the last valid one counts. Unknown and malformed attributes are ignored,
-    /// except a `Path` that does not start with `/`. It selects the default path (RFC 6265 §5.2.4).
+    /// except a `Path` that does not start with `/`. Such a `Path` selects the default path (RFC 6265 §5.2.4).
     ///
     /// - Returns: `nil` if the name is missing, the cookie is too long, or it contains control characters.
     package init?(parsing text: String) {

@@ -21,7 +21,7 @@ package struct ContentRange: Sendable, Hashable {
     /// Parses the value of a header.
     ///
     /// Returns `nil` in these cases:
-    /// - The value is malformed, uses another unit, or contains neither a range nor a length.
+    /// - The value is malformed, uses a unit other than bytes, or contains neither a range nor a length.
     /// - The range ends before it starts, or after the length.
     /// - A number is larger than 2^53.
     package init?(parsing text: String) {
@@ -63,10 +63,10 @@ package struct ContentRange: Sendable, Hashable {
 
     /// Returns the first offset and the length in a malformed value.
     ///
-    /// The unit and the length may be missing, the unit may be followed by another separator, and there may be more
-    /// white space. The last offset may equal the length.
+    /// The unit and the length may be missing, the unit may be followed by a different separator, and there may be
+    /// extra white space. The last offset may equal the length.
     ///
-    /// Returns `nil` if the value has another form, or if a number is larger than 2^53.
+    /// Returns `nil` if the value has any other form, or if a number is larger than 2^53.
     static func startAndLength(inMalformed text: String) -> (start: Int64, length: Int64?)? {
         var rest = Substring(text.lowercased())
         func skip(_ characters: String) { rest = rest.drop { characters.contains($0) } }
@@ -104,7 +104,7 @@ package struct ContentRange: Sendable, Hashable {
     }
 }
 
-/// The framing of several ranges of one resource as one response, `multipart/byteranges` (RFC 9110 §14.6).
+/// The framing that combines several ranges of one resource into one response, `multipart/byteranges` (RFC 9110 §14.6).
 ///
 /// This type returns the text around the bytes and the total length, but does not access the bytes. For each range, a
 /// server sends ``head(ofPart:)`` and the bytes of the range. At the end, it sends ``closing``.
@@ -121,7 +121,7 @@ package struct MultipartByteRanges: Sendable, Hashable {
 
     /// Creates the framing for `ranges`.
     ///
-    /// - Parameter boundary: A text that must not occur in the bytes, so use a long random one, for example 24
+    /// - Parameter boundary: A string that must not occur in the bytes. Use a long random string, for example 24
     ///   hexadecimal digits. Characters other than ASCII letters, digits, `-` and `_` are removed, and so are those
     ///   after the first 70 (RFC 2046 §5.1.1).
     package init(ranges: [Range<Int64>], length: Int64?, partContentType: String?, boundary: String) {

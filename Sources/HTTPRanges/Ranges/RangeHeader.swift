@@ -75,10 +75,10 @@ package struct RangeHeader: Sendable, Hashable {
 
     /// Returns the requested bytes of a resource of `length` bytes.
     ///
-    /// Ranges are limited to the length. Those past the end, and suffixes without bytes, are ignored; if none is left,
-    /// the request is unsatisfiable (RFC 9110 §14.1.2). If ranges overlap or touch, all are sorted and joined;
-    /// otherwise they stay in the requested order (§15.3.7.2). If there are more than `limit` ranges, the whole
-    /// resource is sent instead (§14.2). Any suffix of an empty resource means the whole resource.
+    /// Ranges are limited to the length. Ranges past the end, and empty suffixes, are ignored; if no range remains, the
+    /// request is unsatisfiable (RFC 9110 §14.1.2). If ranges overlap or touch, all are sorted and joined; otherwise
+    /// they stay in the requested order (§15.3.7.2). If there are more than `limit` ranges, the whole resource is sent
+    /// instead (§14.2). Any suffix of an empty resource refers to the whole resource.
     package func resolve(length: Int64, limit: Int = 16) -> Resolution {
         let length = max(0, length)
         var ranges: [Range<Int64>] = []

@@ -4,8 +4,8 @@ package import HTTPTypes
 /// source.
 ///
 /// This type parses `Repr-Digest` (RFC 9530 §3), `Digest` (RFC 3230), `Content-MD5` (RFC 1864), and an `ETag` that may
-/// be an MD5. `Content-Digest` applies to the body of the message, which is empty for `HEAD`. Invalid values are
-/// ignored.
+/// be an MD5. It ignores `Content-Digest`, which applies to the body of the message. That body is empty for `HEAD`.
+/// Invalid values are ignored.
 package struct ContentDigests: Sendable, Hashable {
     /// A hash function.
     package enum Algorithm: Sendable, Hashable, CaseIterable {
@@ -28,7 +28,7 @@ package struct ContentDigests: Sendable, Hashable {
     /// The bytes of an entity tag that consists of 32 hexadecimal digits.
     ///
     /// If the resource was uploaded to S3 or a compatible service in one part, the tag is the MD5 of the whole
-    /// resource. Other services may use another value, so a mismatch does not prove that the bytes are wrong.
+    /// resource. Other services may use a different value, so a mismatch does not prove that the bytes are wrong.
     package private(set) var entityTag: [UInt8]?
 
     /// Parses the fields of a response.
@@ -42,7 +42,7 @@ package struct ContentDigests: Sendable, Hashable {
         }
         for element in Self.values("Repr-Digest", in: fields).flatMap({ FieldText.elements($0) }) {
             let (name, value) = Self.parts(element)
-            // The value is a byte sequence (RFC 9651 §3.3.5), perhaps with parameters.
+            // The value is a byte sequence (RFC 9651 §3.3.5), optionally with parameters.
             let pieces = value.split(separator: ":", omittingEmptySubsequences: false)
             if let algorithm = names[name], pieces.count == 3, pieces[0].isEmpty { note(algorithm, pieces[1]) }
         }

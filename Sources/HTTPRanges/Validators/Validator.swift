@@ -56,8 +56,8 @@ package struct Validator: Sendable, Hashable {
     /// Returns whether the validators prove that both versions are the same, byte for byte (RFC 9110 §8.8.3.2,
     /// §8.8.2.2).
     ///
-    /// If both validators contain a tag, only the tags count. If either validator has no tag, equal strong dates count,
-    /// unless the tag of the other validator is weak.
+    /// If both validators contain a tag, only the tags are compared. If either validator has no tag, equal strong dates
+    /// are sufficient, unless the tag of the other validator is weak.
     package func stronglyMatches(_ other: Validator) -> Bool {
         if let entityTag, let otherTag = other.entityTag { return entityTag.stronglyMatches(otherTag) }
         guard entityTag?.isWeak != true, other.entityTag?.isWeak != true else { return false }
@@ -118,7 +118,7 @@ package struct Validator: Sendable, Hashable {
 
 /// The form of a validator in the catalog: one short line of text.
 extension Validator: Codable, LosslessStringConvertible {
-    /// The tag, a bar, `Last-Modified`, a bar, and `Date` in seconds since 1970; absent values are empty.
+    /// The tag, `Last-Modified`, and `Date` in seconds since 1970, separated by vertical bars. Absent values are empty.
     ///
     /// For example `"v1"|Sun, 06 Nov 1994 08:49:37 GMT|784111800`. ``init(_:)`` parses it.
     package var description: String {
@@ -128,7 +128,7 @@ extension Validator: Codable, LosslessStringConvertible {
 
     /// Parses the text of ``description``; `nil` for other text.
     package init?(_ description: String) {
-        // The search for the bars starts at the end, because a tag may contain bars, but dates do not.
+        // The search for the bars starts at the end, because a tag may contain bars, but a date can't.
         let utf8 = description.utf8
         let bar = UInt8(ascii: "|")
         guard let second = utf8.lastIndex(of: bar), let first = utf8[..<second].lastIndex(of: bar) else { return nil }
@@ -169,8 +169,8 @@ extension Validator: Codable, LosslessStringConvertible {
 
 /// An origin's name for one version of a resource (`ETag`, RFC 9110 §8.8.3).
 ///
-/// Two versions with the same strong tag are equal byte for byte. Equal weak tags only promise the same meaning. Tags
-/// are compared by their bytes, not as text, so that different tags are never equal.
+/// Two versions with the same strong tag are identical byte for byte. Equal weak tags indicate only equivalent content.
+/// Tags are compared by their bytes, not as text, so that different tags are never equal.
 package struct EntityTag: Sendable, Hashable {
     /// The text between the quotes.
     package let value: String
