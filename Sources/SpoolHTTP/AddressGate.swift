@@ -11,7 +11,7 @@ import Synchronization
 final class AddressGate: Sendable {
     private let allows: @Sendable (IPAddress, Int) -> Bool
     private let hidesAddresses: Bool
-    /// The hosts and ports that were checked, and the times until which they are not checked again.
+    /// The hosts and ports that were checked, and the time at which each check expires.
     private let known = Mutex<[String: NIODeadline]>([:])
 
     /// The maximum number of recorded hosts.
@@ -51,7 +51,8 @@ final class AddressGate: Sendable {
         }.flatMapErrorThrowing { _ in throw HiddenAddress() }
     }
 
-    /// Checks a connection over which at most a TLS handshake was sent, and closes it if its address is rejected.
+    /// Checks a connection before anything except a TLS handshake is sent over it, and closes it if its address is
+    /// rejected.
     func check(_ channel: any Channel) -> EventLoopFuture<Void> {
         guard isAllowed(channel.remoteAddress) else {
             channel.close(promise: nil)

@@ -113,8 +113,8 @@ public final class AsyncHTTPClientUpstream: Upstream {
             settings.connectionPool.concurrentHTTP1ConnectionsPerHostSoftLimit = 4096
             // The engine retries failed requests.
             settings.connectionPool.retryConnectionEstablishment = false
-            // The channel reads once per turn of the event loop, because other connections wait while it parses tiny
-            // chunks.
+            // The channel reads once per iteration of the event loop, because other connections wait while it parses
+            // tiny chunks.
             let readsMuch: @Sendable (any Channel) -> EventLoopFuture<Void> = { channel in
                 channel.setOption(.recvAllocator, value: BodyGatherer.largeReads)
                     .flatMap { channel.setOption(.maxMessagesPerRead, value: 1) }

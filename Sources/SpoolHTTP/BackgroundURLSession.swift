@@ -53,7 +53,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     private static func directory(for identifier: String) throws -> URL {
         let support = try FileManager.default.url(
             for: .applicationSupportDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
-        // The identifier is the app's own text, which may contain a slash.
+        // The app chooses the identifier, which may contain a slash.
         let name = identifier.replacingOccurrences(of: "/", with: "-")
         return support.appendingPathComponent("SpoolBackground", isDirectory: true).appendingPathComponent(
             name, isDirectory: true)
@@ -155,7 +155,8 @@ private final class Delegate: NSObject, URLSessionDownloadDelegate {
         if isDue { Task { @MainActor in completion() } }
     }
 
-    /// Records that events are being delivered, so that the next completion handler waits for their end.
+    /// Records that events are being delivered, so that the next completion handler waits until all of them have been
+    /// delivered.
     private func receivedEvent() { state.withLock { $0.hasFinishedEvents = false } }
 
     func urlSession(

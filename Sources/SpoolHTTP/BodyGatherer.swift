@@ -68,7 +68,7 @@ final class BodyGatherer: ChannelInboundHandler {
 
     func channelInactive(context: ChannelHandlerContext) {
         passOn(context)
-        // The connection of an HTTP/2 stream may continue.
+        // The connection of an HTTP/2 stream may stay open.
         readMuch(context)
         context.fireChannelInactive()
     }

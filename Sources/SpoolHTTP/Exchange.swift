@@ -7,7 +7,7 @@ import Synchronization
 ///
 /// An exchange buffers at most about 1 MiB. Small pieces that wait for the consumer are joined; see ``GatheredBytes``.
 /// It controls the transport only by stopping it, and by resuming it after a pause. It may be used from any thread, and
-/// calls its hooks without holding its lock.
+/// calls the transport without holding its lock.
 final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The operations of the transport.
     struct Transport: Sendable {

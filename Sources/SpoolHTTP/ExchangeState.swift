@@ -14,8 +14,8 @@ struct ExchangeState<Chunk: GatheredBytes> {
 
     /// The number of buffered bytes, or of buffered chunks, at which the transport pauses. Small chunks are joined.
     private static var highWater: (bytes: Int, chunks: Int) { (1 << 20, 64) }
-    /// The number of bytes that are received after the consumer's task was cancelled. A fast origin could otherwise send
-    /// many megabytes that are not needed.
+    /// The maximum number of bytes to receive after the consumer's task is cancelled. A fast origin could otherwise
+    /// send many megabytes that are not needed.
     private static var drainLimit: Int { 1 << 20 }
 
     private var head: HTTPResponse?

@@ -53,9 +53,9 @@ extension HTTPUpstream {
     public struct Configuration: Sendable {
         /// The kinds of network that URLSession may use on Apple platforms. Elsewhere, they have no effect.
         public struct NetworkAccess: OptionSet, Sendable {
-            /// The bits of the kinds.
+            /// The bit mask of the kinds.
             public let rawValue: Int
-            /// Creates a set of kinds from its bits.
+            /// Creates a set of kinds from a bit mask.
             public init(rawValue: Int) { self.rawValue = rawValue }
 
             /// A cellular network (`allowsCellularAccess`).
@@ -72,7 +72,7 @@ extension HTTPUpstream {
         public var connectTimeout: Duration = .seconds(10)
         /// The time limit for response headers. The default is 60 seconds, because some servers transcode first.
         ///
-        /// The limit includes the time to open a connection, and starts again for each redirect.
+        /// The limit includes the time to open a connection, and restarts with each redirect.
         public var responseTimeout: Duration = .seconds(60)
         /// The time limit for the next bytes of a body. The default is 15 seconds. The actual limit is up to a quarter
         /// longer.

@@ -57,7 +57,7 @@ struct RedirectWalk {
         return request
     }
 
-    /// Returns a string that is the same for two requests only if they receive the same response.
+    /// Returns a string that is the same for two requests only if they would receive the same response.
     private func visit(at now: Date) -> String {
         "\(request.url.absoluteString)\n\(outgoing(at: now).headerFields[.cookie] ?? "")"
     }
@@ -130,7 +130,8 @@ extension HTTPField.Name {
 extension URL {
     /// Whether this is an `http` or `https` URL with a valid host and port. Libraries crash on other URLs.
     fileprivate var isRequestable: Bool {
-        // The host is encoded, because an international name is resolved in its ASCII form (RFC 5890 §2.3.2.1).
+        // The host is encoded, because an internationalized domain name is resolved in its ASCII form (RFC 5890
+        // §2.3.2.1).
         guard let host = URLComponents(url: self, resolvingAgainstBaseURL: true)?.encodedHost, !host.isEmpty,
             (1...65535).contains(port ?? 80)
         else { return false }

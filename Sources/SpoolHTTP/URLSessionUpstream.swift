@@ -180,7 +180,7 @@ private final class SessionDelegate: NSObject, URLSessionDataDelegate {
         task.resume()
     }
 
-    /// Suspends or resumes a task, at most once in a row. This runs on the delegate queue.
+    /// Suspends or resumes a task, unless it is already in that state. This runs on the delegate queue.
     private func setSuspended(_ task: URLSessionDataTask, _ suspends: Bool) {
         guard Self.canSuspend else { return }
         let changes = flights.withLock { flights in
