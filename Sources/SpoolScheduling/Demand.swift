@@ -2,7 +2,7 @@ import ByteRanges
 
 /// The bytes that one reader may need from the origin now, from the start of its block.
 ///
-/// All bounds are exclusive ends. Each bound is at least as large as the one before.
+/// All bounds are exclusive ends. Each bound is at least as large as the previous one.
 struct Demand: Equatable {
     /// The start of the reader's block.
     var lower: Int64
@@ -87,8 +87,8 @@ struct ReadAhead {
         return Range(from: lower, to: max(upper, Block.end(at: reader.position)))
     }
 
-    /// Returns the offset at which the reader has to report its position, because the plan changes before the stored
-    /// bytes end at `run`. A change within a quarter of the window is ignored.
+    /// Returns the offset at which the reader has to report its position. The plan may change there, before the reader
+    /// has read the stored bytes up to `run`. A change within a quarter of the window is ignored.
     ///
     /// - Parameter isFetched: Whether a transfer fetches the byte at `run`.
     func freeUntil(of reader: ReaderState, run: Int64, isFetched: Bool) -> Int64 {

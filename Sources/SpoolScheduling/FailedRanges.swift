@@ -3,10 +3,10 @@ import ByteRanges
 /// The ranges of a resource for which a request failed, with the state of their retries.
 ///
 /// A place is the block in which a request failed. If bytes can only be received in sequence, the place extends to the
-/// end of the resource. A failure concerns only the readers whose next bytes are in the place. The scheduler decides
-/// how to handle a failure.
+/// end of the resource. A failure affects only the readers whose next bytes are in the place. The scheduler decides how
+/// to handle a failure.
 struct FailedRanges {
-    /// The number of a place. A place that fails later has a greater number.
+    /// A number that identifies a place. A place that fails later has a greater number.
     struct Number: Hashable, Comparable {
         let value: Int
         static func < (a: Number, b: Number) -> Bool { a.value < b.value }
@@ -18,7 +18,7 @@ struct FailedRanges {
             case trying
             /// The place is not requested until the timer fires. → trying
             case waiting(TimerID)
-            /// The place is not requested until a new reader reads there. → nothing
+            /// The place is not requested until a new reader reaches it. → nothing
             case failed(FailureID, at: Duration)
         }
 
@@ -57,7 +57,7 @@ struct FailedRanges {
 
         var hasFailed: Bool { if case .failed = state { true } else { false } }
 
-        /// Returns whether the place concerns this reader. The place stops the reader only while it is not being
+        /// Returns whether the place affects this reader. The place stops the reader only while it is not being
         /// requested.
         func stops(_ id: ReaderID, _ reader: ReaderState) -> Bool {
             guard isValidation != reader.mayUseStored else { return false }
@@ -167,7 +167,7 @@ struct FailedRanges {
         return numbers.sorted().compactMap { places[$0] }.filter { $0.range.contains(offset) }
     }
 
-    /// Returns the places that a request for the byte at `offset` would touch, and that concern the reader.
+    /// Returns the places that a request for the byte at `offset` would touch, and that affect the reader.
     ///
     /// - Parameter isSequential: Whether bytes can only be received in sequence. The request would then also touch the
     ///   places for which the origin has sent `Retry-After`.
@@ -199,7 +199,7 @@ struct FailedRanges {
     /// Returns whether the transfer must not be sent now, because of a failure since it was planned.
     ///
     /// The result is `true` only if the plan would not start the transfer again. Otherwise, the transfer would be
-    /// started and cancelled forever.
+    /// started and cancelled in an endless loop.
     func mustWaitAfterFailure(_ transfer: TransferState, for reader: ReaderState) -> Bool {
         if places.isEmpty { return false }
         let touched = transfer.isSequential ? all.filter { $0.notBefore != nil } : places(at: transfer.start)
@@ -211,10 +211,10 @@ struct FailedRanges {
         places[number].map { $0.progress(to: position) >= Block.size } ?? true
     }
 
-    /// Ends the validations that failed, because the stored bytes may be used now.
+    /// Ends the failed validations, because the stored bytes may be used now.
     ///
-    /// From now on, some places count as failed requests for missing bytes. These are places that wait for a retry, or
-    /// for which the origin has sent `Retry-After`.
+    /// Places that wait for a retry, or for which the origin has sent `Retry-After`, then count as failed requests for
+    /// missing bytes.
     ///
     /// - Returns: The other places, which the caller removes.
     mutating func endValidation() -> [Number] {

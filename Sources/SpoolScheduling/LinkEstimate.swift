@@ -6,8 +6,8 @@ package struct LinkEstimate: Sendable, Hashable {
     package private(set) var bytesPerSecond: Double?
     /// The smoothed time from a request to the headers of its response, in seconds.
     private(set) var roundTrip: Double?
-    /// The shortest of the last round trips, in seconds, which approximates the delay of the network. The first round
-    /// trip does not count, because it includes the time to open the connection.
+    /// The shortest of the most recent round trips, in seconds, which approximates the delay of the network. The first
+    /// round trip does not count, because it includes the time to open the connection.
     private var shortestRoundTrip: Double?
 
     /// Creates an estimate without measurements.
@@ -33,7 +33,7 @@ package struct LinkEstimate: Sendable, Hashable {
     }
 
     /// The number of bytes that the connection delivers in two round trips, at 64 Mbit/s at most. With that many bytes
-    /// in transit, the player need not wait for the round trip of each request.
+    /// in transit, the player does not have to wait for the round trip of each request.
     var bytesInTransit: Int64 {
         Int64(min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))
     }

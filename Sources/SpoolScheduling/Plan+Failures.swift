@@ -8,7 +8,7 @@ extension Plan {
         case restart
         case refusal(isPersonal: Bool)
 
-        /// Whether the origin has sent `Retry-After`. The field counts even if no reader needs the bytes.
+        /// Whether the origin has sent `Retry-After`. The field is respected even if no reader needs the bytes.
         var hasRetryAfter: Bool {
             if case .interruption(let retryAfter?, _) = self { retryAfter > .zero } else { false }
         }
@@ -57,7 +57,7 @@ extension Plan {
         return (outcome, actions + settle())
     }
 
-    /// Marks a place as failed. It is not requested until a new reader reads there, and waiting readers receive the
+    /// Marks a place as failed. It is not requested until a new reader reaches it, and waiting readers receive the
     /// failure.
     private mutating func fail(_ place: inout FailedRanges.Place, now: Duration) -> Outcome {
         let failure = FailureID(number: next())
@@ -65,7 +65,7 @@ extension Plan {
         return .failed(failure)
     }
 
-    /// The places that transfers request again.
+    /// The places that transfers are retrying.
     var retriedPlaces: Set<FailedRanges.Number> { Set(transfers.states.compactMap(\.place)) }
 
     /// Returns the range in which a place may stop readers.
@@ -73,7 +73,7 @@ extension Plan {
         rangeSupport == .unsupported ? 0..<Int64.max : place.range
     }
 
-    /// Returns whether a reader needs bytes of the place.
+    /// Returns whether a reader needs bytes in the place.
     private mutating func isWanted(_ place: FailedRanges.Place) -> Bool {
         let (lower, upper) = (place.range.lowerBound, place.range.upperBound)
         // A reader that waits for a validation has no demand yet.
@@ -95,8 +95,8 @@ extension Plan {
         places(touchedAt: offset, stopping: id, reader).contains { $0.state != .trying }
     }
 
-    /// Determines whether a waiting reader's bytes may be received now, or are requested again later. Wakes a reader at
-    /// a failed place, so that it receives the failure.
+    /// Determines whether a waiting reader's bytes may be received now, or will be requested again later. Wakes a
+    /// reader at a failed place, so that it receives the failure.
     mutating func reviewStatus(_ id: ReaderID, _ actions: inout [Action]) {
         guard let reader = readers[id], reader.isWaiting else { return }
         let places = places(touchedAt: nextMissingRange(of: reader), stopping: id, reader).filter {

@@ -2,7 +2,7 @@ import ByteRanges
 
 /// The plan of the requests for the readers of one resource. It decides which transfers pause and which are cancelled.
 ///
-/// The plan is incremental. A change adds the readers that it concerns to the queue of the ``ReaderTable``. Then
+/// The plan is incremental. Each change adds the affected readers to the queue of the ``ReaderTable``. Then
 /// ``settle(_:)`` reviews transfers and finds requests for those readers, until nothing changes. A planner that
 /// examined everything after each change would make the same decisions. Tests compare the plan with such a planner.
 struct Plan: ~Copyable {
@@ -42,7 +42,7 @@ struct Plan: ~Copyable {
         transfers = TransferTable(self.policy)
     }
 
-    /// Returns a number that was not returned before. These numbers order readers, transfers, tickets, timers and
+    /// Returns a number that has not been returned before. These numbers order readers, transfers, tickets, timers and
     /// failures by age.
     mutating func next() -> Int {
         counter += 1
@@ -69,9 +69,9 @@ struct Plan: ~Copyable {
     /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
     var isPlaybackWaiting: Bool { readers.expectantPlayers > 0 }
 
-    /// Whether transfers that only preloads need are paused, and no more of them start.
+    /// Whether transfers that only preloads need are paused, and no new ones start.
     ///
-    /// A waiting player of this resource has an immediate effect. The coordinator also considers that player, and
+    /// A waiting player of this resource takes effect immediately. The coordinator also considers that player, and
     /// limits the duration of the pause.
     var mustPreloadsYield: Bool {
         switch preloadPermission {
@@ -110,7 +110,7 @@ struct Plan: ~Copyable {
         if isWanted(transfer, limit: limit) {
             transfers.update(id) { $0.note(.wanted) }
         } else if limit < transfer.end ?? .max, !transfer.isSequential {
-            // Another transfer has started ahead of this one, so that bytes would be sent twice.
+            // Another transfer has started ahead of this one, so bytes would be sent twice.
             return cancel(id, &actions)
         } else if transfer.isNearlyDone {
             transfers.update(id) { $0.note(.drains) }
@@ -158,7 +158,7 @@ struct Plan: ~Copyable {
             for: mustPreloadsYield ? .playback : .preload)
     }
 
-    /// Records that the transfer is nearer to its end. Shortly before the transfer ends, the bytes after its end are
+    /// Records that the transfer is closer to its end. Shortly before the transfer ends, the bytes after its end are
     /// requested.
     mutating func extend(_ id: TransferID) {
         guard let transfer = transfers[id], transfer.isLive, let end = leadEnd(of: transfer) else { return }
@@ -171,7 +171,7 @@ struct Plan: ~Copyable {
         }
     }
 
-    /// Returns the end of the transfer, if it is so near that the next request may be sent.
+    /// Returns the end of the transfer, if it is close enough for the next request to be sent.
     ///
     /// Bytes can be stored only at the start of a block, or directly after its stored bytes. Inside a block, nothing
     /// can be requested in advance.
@@ -234,7 +234,7 @@ struct Plan: ~Copyable {
                 return true
             }
             guard reserveDescriptor(for: reader.priority, isNeeded: isNeeded, &actions) else {
-                // A second request may follow later, because the first is in progress.
+                // While the first request is in progress, a second request may be sent later.
                 return cursor > demand.lower
             }
             let isWhole = rangeSupport == .unsupported
@@ -399,7 +399,7 @@ extension Plan {
         return reader.position < bound && !stored.contains(reader.position..<bound)
     }
 
-    /// Plans again after a change that may concern every reader.
+    /// Plans again after a change that may affect every reader.
     mutating func reconsider() -> [Action] {
         var actions: [Action] = []
         readers.renewDemands(readAhead)

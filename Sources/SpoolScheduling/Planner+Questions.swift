@@ -126,7 +126,7 @@ extension Planner {
         return offset > 0 && max(coming, plan.stored.end) == offset
     }
 
-    /// Returns whether a transfer that is interrupted now would be retried, as far as this is known in advance. The
+    /// Returns whether a transfer that is interrupted now would be retried, as far as can be known in advance. The
     /// result is also `true` if no reader would receive the failure.
     package func mayRetry(_ id: TransferID, retryAfter: Duration?, now: Duration) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return true }
@@ -137,8 +137,8 @@ extension Planner {
             && now + delay - (place?.since ?? now) <= plan.retryPolicy.maximumWait
     }
 
-    /// Returns whether another whole body is useful. It is not useful if the current body will reach all bytes that
-    /// readers wait for.
+    /// Returns whether receiving another whole body would be useful. It would not be if the current body will reach all
+    /// bytes that readers wait for.
     func needsBody(beside id: TransferID) -> Bool {
         guard let first = plan.transfers.firstSequentialPosition(except: id) else { return true }
         return plan.readers.states.contains { reader in

@@ -55,7 +55,7 @@ extension Planner {
 
     /// The next step of a transfer.
     package enum Permission: Equatable {
-        /// Store bytes up to this offset at most.
+        /// Store bytes up to this offset.
         case proceed(upTo: Int64)
         /// Receive no bytes until the transfer is resumed or cancelled.
         case hold

@@ -4,7 +4,7 @@ package import ByteRanges
 ///
 /// The planner does not use a clock, I/O or locks, and does not depend on the code that stores or sends the bytes. Each
 /// input is a mutating function that returns actions, in order. The shell, which is the `Scheduler` in `Spool`,
-/// performs them. An input records what has happened in the ``Plan``, and lets the plan settle.
+/// performs them. Each input records an event in the ``Plan``, and lets the plan settle.
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
 package struct Planner: ~Copyable {
@@ -147,7 +147,7 @@ extension Planner {
     /// Returns whether a transfer that now has a connection may send its request, and the actions to perform.
     /// Otherwise, the transfer is cancelled, and is planned again once its request may be sent.
     ///
-    /// The origin may have sent `Retry-After` meanwhile, or only preloads need the transfer while a player waits.
+    /// The origin may have sent `Retry-After` in the meantime, or only preloads need the transfer while a player waits.
     package mutating func maySendRequest(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
@@ -224,7 +224,7 @@ extension Planner {
     }
 
     /// Records that the origin rejected the transfer's request, perhaps because of its size. Returns whether a smaller
-    /// request is worth a try. Such a request follows after ``transferRestarts(_:now:)``.
+    /// request is worth trying. Such a request follows after ``transferRestarts(_:now:)``.
     package mutating func requestRejected(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return false }
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
@@ -247,7 +247,7 @@ extension Planner {
         return (.hold, plan.settle())
     }
 
-    /// Records that the timer of an ``Action/setTimer(_:after:)`` has fired. A timer that is no longer needed has no
+    /// Records that the timer set by ``Action/setTimer(_:after:)`` has fired. A timer that is no longer needed has no
     /// effect.
     package mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
         var actions: [Action] = []
@@ -324,8 +324,8 @@ extension Planner {
 
     /// Records the total length of the resource.
     ///
-    /// - Returns: `false`, without a change, if bytes are stored beyond the length, which then belongs to another
-    ///   version.
+    /// - Returns: `false`, and changes nothing, if bytes are stored beyond the length. In that case, the length belongs
+    ///   to a different version.
     package mutating func recordLength(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         if self.length == length { return (true, []) }
         guard plan.stored.learn(length: length) else { return (false, []) }
@@ -379,7 +379,7 @@ extension Planner {
     /// The readers of that version continue, and no byte of the response may be stored.
     ///
     /// - Returns: The removed readers, whose bytes only this response contains, and the actions to perform. The result
-    ///   is `nil` if no reader needs another transfer, so that the response may start another version.
+    ///   is `nil` if no reader needs another transfer, so that the response may start a new version.
     package mutating func handleUnconfirmedResponse(_ id: TransferID) -> (left: [ReaderID], actions: [Action])? {
         guard let transfer = plan.transfers[id] else { return nil }
         // No reader needs the response of a cancelled transfer.
@@ -394,7 +394,7 @@ extension Planner {
         return (left, actions + plan.reconsider())
     }
 
-    /// Records that a transfer has started another version, and receives only `range` of that version.
+    /// Records that a transfer has started a new version, and receives only `range` of that version.
     ///
     /// - Returns: The removed readers, which want other bytes, and the actions to perform.
     package mutating func partStarted(_ range: Range<Int64>, length: Int64?) -> (left: [ReaderID], actions: [Action]) {
@@ -464,7 +464,8 @@ extension Planner {
 
     // MARK: - Closing
 
-    /// Records that the shell is closing. No transfer starts, and transfers are cancelled unless they are nearly done.
+    /// Records that the shell is closing. No more transfers start, and running ones are cancelled unless they are
+    /// nearly done.
     package mutating func close() -> [Action] {
         plan.isClosing = true
         var actions: [Action] = []

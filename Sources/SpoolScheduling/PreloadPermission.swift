@@ -2,7 +2,7 @@
 package enum PreloadPermission: Sendable, Equatable {
     /// Preloads pause while a player waits for this resource.
     case free
-    /// Preloads pause because a player waits for bytes of a resource.
+    /// Preloads pause, because a player waits for bytes of this or another resource.
     case held
     /// Preloads continue, even if a player waits for this resource, because they were held for a long time.
     case allowed

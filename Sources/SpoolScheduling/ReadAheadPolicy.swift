@@ -2,16 +2,16 @@ import ByteRanges
 
 /// A policy that determines the sizes of requests, and how far ahead of a player bytes are fetched.
 ///
-/// The defaults suit video and music. Smaller numbers save traffic if players stop early, and larger numbers help on
-/// networks with interruptions. The first request for a resource includes all bytes that its reader wants, because the
+/// The defaults suit video and music. Smaller values reduce traffic if players stop early, and larger values help on
+/// unreliable networks. The first request for a resource includes all bytes that its reader wants, because the
 /// responses of some origins can't be combined. Once a version is known, requests are bounded and grow, so that a seek
 /// wastes few bytes that the origin has already sent.
 ///
 /// The read-ahead depends on the pace of the player. It is about the number of bytes that the player reads in two
 /// seconds, but at least 512 KiB. At first, it is limited to the size of a first request.
 ///
-/// Numbers of bytes and times have to be positive. Otherwise, opening the directory of the cache fails with
-/// `.invalidArgument`. Other invalid numbers are replaced by the nearest valid ones.
+/// Byte counts and durations must be positive. Otherwise, opening the cache directory fails with `.invalidArgument`.
+/// Other invalid values are replaced with the nearest valid ones.
 public struct ReadAheadPolicy: Sendable, Hashable {
     /// The size of the first request at an offset, in bytes. The default is 1 MiB.
     public var initialRequestSize: Int64 = 1 << 20
@@ -43,7 +43,7 @@ public struct ReadAheadPolicy: Sendable, Hashable {
     /// The factor by which ``cancellationDelay`` is multiplied if a response can't be requested in parts.
     static let cancellationFactorWithoutRanges = 40
 
-    /// The nearest policy with valid numbers. No number is negative, or overflows when added to an offset.
+    /// The nearest policy with valid values. No value is negative, or overflows when it is added to an offset.
     var clamped: ReadAheadPolicy {
         var policy = self
         let most: Int64 = 1 << 40

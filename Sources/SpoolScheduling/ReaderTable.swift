@@ -4,7 +4,7 @@
 /// indexes, so that these invariants always hold:
 /// - A reader's demand is in the index of its priority.
 /// - A reader that waits and may use stored bytes is in the list of waiting readers, at its position.
-/// - A reader's place in the queue follows from its priority and from how long it has waited.
+/// - A reader's place in the queue is determined by its priority and by how long it has waited.
 /// - `expectantPlayers` is the number of playback readers whose bytes may be received now.
 struct ReaderTable {
     private var readers: [ReaderID: ReaderState] = [:]
@@ -16,7 +16,7 @@ struct ReaderTable {
     /// The number of readers that were taken from the queue. Tests compare it with the number of readers.
     private(set) var served = 0
 
-    /// The readers of one priority.
+    /// The readers with one priority.
     private struct Index {
         var demands = DemandIndex()
         var waiting = WaitingReaders()
@@ -169,7 +169,7 @@ struct ReaderTable {
         }
     }
 
-    /// Updates the bytes that each reader may need, after a change that concerns all of them. Each reader is added to
+    /// Updates the bytes that each reader may need, after a change that affects all of them. Each reader is added to
     /// the queue.
     mutating func renewDemands(_ readAhead: ReadAhead) {
         for id in ids {
@@ -282,8 +282,8 @@ struct ReaderState {
 
 /// The readers that need a request, in the order in which they are served.
 ///
-/// Playback precedes preloads, and readers that wait precede those that read ahead. Among equals, the reader that has
-/// waited longest is first.
+/// Playback precedes preloads, and readers that wait precede those that read ahead. Within each group, the reader that
+/// has waited longest is first.
 struct ReaderQueue {
     /// The groups of readers, in order.
     enum Line: Int, CaseIterable {

@@ -42,7 +42,7 @@ struct ReadingPace {
         last = now
     }
 
-    /// Records that the reader has read `bytes` more.
+    /// Records that the reader has read another `bytes` bytes.
     mutating func note(bytes: Int64, now: Duration) {
         // This is a backward Euler step of exponential smoothing. It is correct for any interval, from zero to hours.
         let seconds = max((now - last) / .seconds(1), 0)

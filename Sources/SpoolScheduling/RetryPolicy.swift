@@ -1,6 +1,6 @@
 /// The rules for retrying a failed request, or reporting the error to the player instead.
 ///
-/// Attempts are counted for each range of a resource. The count starts again after a block of new bytes.
+/// Attempts are counted for each range of a resource. The count restarts after a block of new bytes has been received.
 public struct RetryPolicy: Sendable, Hashable {
     /// The maximum number of retries in a row without a block of new bytes. The default is 5.
     public var maximumRetryCount: Int = 5
@@ -35,7 +35,7 @@ public struct RetryPolicy: Sendable, Hashable {
         return max(Self.bounded(retryAfter) + initialDelay * jitter, backOff)
     }
 
-    /// The nearest policy with valid numbers.
+    /// The nearest policy with valid values.
     package var clamped: RetryPolicy {
         var policy = self
         policy.maximumRetryCount = min(max(maximumRetryCount, 0), 1000)

@@ -66,7 +66,7 @@ struct StoredRanges {
 
     /// Sets the length.
     ///
-    /// - Returns: `false` if bytes are stored beyond the length, which must then be the length of another version.
+    /// - Returns: `false` if bytes are stored beyond the length, which must then be the length of a different version.
     mutating func learn(length: Int64) -> Bool {
         guard length >= end, length <= Block.offsetLimit else { return false }
         self.length = length

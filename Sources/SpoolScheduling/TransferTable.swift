@@ -54,7 +54,7 @@ struct TransferTable {
         transfers.contains { $0.key != id && predicate($0.value) }
     }
 
-    // MARK: - Life
+    // MARK: - Start and end
 
     /// - Parameters:
     ///   - upper: The exclusive end; `nil` for the end of the resource.
@@ -70,7 +70,7 @@ struct TransferTable {
             isValidation: isValidation, place: place)
     }
 
-    /// Removes a transfer, and remembers the size of the next request from its end.
+    /// Removes a transfer, and records the size of the next request at its end.
     mutating func remove(_ id: TransferID) -> TransferState? {
         guard let transfer = transfers.removeValue(forKey: id) else { return nil }
         runs.removeAll { $0.end == transfer.position }
@@ -82,7 +82,7 @@ struct TransferTable {
     }
 
     /// Records that the origin rejected a request, perhaps because of its size. Returns whether a smaller request is
-    /// worth a try.
+    /// worth trying.
     ///
     /// - Parameter areRangesSupported: Whether the origin has sent a part of the resource. Otherwise, the origin may
     ///   reject all requests, and only a request with an open end is repeated.
@@ -188,7 +188,7 @@ struct TransferTable {
 
     // MARK: - Progress
 
-    /// Returns the offset before which all bytes that the transfer requested are stored. An origin may send other
+    /// Returns the offset before which all bytes that the transfer requested are stored. An origin may send different
     /// bytes.
     func reached(by transfer: TransferState, in stored: StoredRanges) -> Int64 {
         if transfer.isSequential { return transfer.position }
@@ -201,7 +201,7 @@ struct TransferTable {
     func isUnproductive(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
         guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
         let length = stored.length ?? .max
-        // Other bytes may be new, but the same request would return them again.
+        // Bytes at other offsets may be new, but the same request would return them again.
         if transfer.purpose == .bytes, reached(by: transfer, in: stored) <= transfer.start, transfer.start < length {
             return true
         }
@@ -258,7 +258,7 @@ struct TransferState {
         /// The transfer was cancelled. Received bytes are still stored, and are not requested again in the meantime. →
         /// stale
         case draining
-        /// The transfer's bytes belong to another version, and none of them may be stored. → nothing
+        /// The transfer's bytes belong to a different version, and none of them may be stored. → nothing
         case stale
     }
 
@@ -369,7 +369,7 @@ struct TransferState {
         }
     }
 
-    /// Whether no reader needs the transfer, and its rest is too large to be received anyway.
+    /// Whether no reader needs the transfer, and the rest of it is too large to be worth receiving.
     var isUnwanted: Bool { if case .unwanted = interest { true } else { false } }
 
     /// Whether the rest of a bounded range is at most as large as the buffers of two sockets. The origin has then
@@ -379,7 +379,7 @@ struct TransferState {
     static let socketBuffers: Int64 = 256 << 10
 
     /// Whether the transfer requests all bytes from its start to the end. Such a transfer is paused rather than
-    /// cancelled, because another response may contain another version.
+    /// cancelled, because another response may contain a different version.
     var isOpenEnded: Bool { requestedEnd == nil }
 
     /// Whether the response has ended inside a block, and the transfer has not been removed yet.
