@@ -116,7 +116,7 @@ struct BlockMap: Sendable {
 
     private func isStored(_ record: BlockRecord) -> Bool {
         guard record.isPlausible else { return false }
-        // A checksum that was read before more bytes were received must not replace the newer one.
+        // A checksum that was read before more bytes were received must not replace a newer one.
         if keepsSeals { return storedCount(of: record.index) == Int64(record.length) }
         let start = Block.start(of: record.index)
         return storedRanges.contains(start) && !trusted.contains(start)
@@ -161,7 +161,7 @@ struct BlockMap: Sendable {
     ///
     /// - Parameter unrecorded: Blocks that were trusted, but have no record to check them against. They are trusted
     ///   again.
-    /// - Returns: `false` if bytes were removed meanwhile, in which case the read must be repeated.
+    /// - Returns: `false` if bytes were removed in the meantime, in which case the read must be repeated.
     mutating func finish(
         _ reading: Reading, good: [BlockRecord], unrecorded: [Range<Int64>] = [], bad: [Range<Int64>]
     ) -> Bool {
@@ -182,7 +182,7 @@ struct BlockMap: Sendable {
         if !isComplete(record.index, count: count) { prefixSeals[record.index] = record }
     }
 
-    /// Ends the trust in all bytes, so that they are checked again. Reads in progress are repeated.
+    /// Expires the trust in all bytes, so that they are checked again. Reads in progress are repeated.
     mutating func expireTrust() {
         guard !trusted.isEmpty else { return }
         expired.formUnion(trusted)
@@ -249,7 +249,7 @@ struct BlockMap: Sendable {
 
     /// Sets the length of the whole resource.
     ///
-    /// - Returns: `false`, without a change, if bytes beyond `length` were received or a different length is already
+    /// - Returns: `false`, and changes nothing, if bytes beyond `length` were received or a different length is already
     ///   set.
     mutating func setLength(_ length: Int64) -> Bool {
         guard length >= storedRanges.bounds?.upperBound ?? 0, self.length ?? length == length else { return false }
@@ -265,8 +265,8 @@ struct BlockMap: Sendable {
     func evictable(_ range: Range<Int64>, keeping kept: some Collection<Int64>) -> [Range<Int64>] {
         var going = ByteRangeSet()
         for piece in storedRanges.intersection(range) {
-            // A block is removed completely or not at all. The first block therefore starts in the piece, and no
-            // received byte follows the last block.
+            // A block is removed entirely or not at all. The first block therefore starts in the piece, and no received
+            // byte follows the last block.
             let start = Block.roundUp(piece.lowerBound)
             let end = storedRanges.contains(piece.upperBound) ? Block.roundDown(piece.upperBound) : piece.upperBound
             if start < end { going.insert(start..<end) }

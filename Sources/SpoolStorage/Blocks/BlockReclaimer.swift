@@ -27,7 +27,7 @@ struct BlockReclaimer: Sendable {
 
     /// Evicts the blocks whose stored bytes are within `range`; see ``MediaFile/evict(_:)``.
     ///
-    /// - Parameter filling: The blocks that transfers are filling. These blocks stay.
+    /// - Parameter filling: The blocks that transfers are filling. These blocks are skipped.
     mutating func evict(_ range: Range<Int64>, keeping filling: some Collection<Int64>) -> Evicted {
         var evicted = Evicted()
         if blocks.holdsUnfreedBytes, !retryFreeing(), let failure {
@@ -119,7 +119,7 @@ struct BlockReclaimer: Sendable {
         if hasNewRefusal { _ = retryFreeing() }
     }
 
-    /// Frees the space of bytes that were not stored, but that the disk may have written in part.
+    /// Frees the space of bytes that were not stored, but that the disk may have partially written.
     ///
     /// - Returns: The number of bytes that are claimed from now on, because their space could not be freed.
     mutating func freeRefused(_ range: Range<Int64>, _ open: OpenFile) -> Int64 {
@@ -138,7 +138,7 @@ struct BlockReclaimer: Sendable {
 
     /// Discards recorded blocks that do not use disk space; see ``MediaFile/invalidateHoles()``.
     ///
-    /// - Parameter filling: The blocks that transfers are filling. These blocks stay.
+    /// - Parameter filling: The blocks that transfers are filling. These blocks are skipped.
     /// - Returns: The discarded blocks; `nil` if the file no longer exists.
     func invalidateHoles(keeping filling: some Collection<Int64>) throws -> [Range<Int64>]? {
         guard let open = try blocks.file.opened() else { return nil }

@@ -97,11 +97,11 @@ package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible
     package var description: String { hex }
 }
 
-/// The error that a read or write throws if bytes that it needs are not stored, or no longer stored. These bytes have
-/// to be fetched again.
+/// The error that a read or write throws if bytes that it needs are not stored, or are no longer stored. These bytes
+/// have to be fetched again.
 package struct MissingBytes: Error, CustomStringConvertible {
     /// The blocks that the failed call found torn, corrupted, moved, truncated or unreadable on disk, in ascending
-    /// order. The array is empty if the bytes are merely not stored, or were evicted meanwhile.
+    /// order. The array is empty if the bytes are merely not stored, or were evicted in the meantime.
     package var invalidated: [Range<Int64>]
     /// The requested range if bytes were damaged, otherwise its first missing range.
     package var range: Range<Int64>

@@ -172,7 +172,7 @@ struct BlockSeal: Hashable, Sendable {
     }
 }
 
-/// The format of a block's bytes in a media file. The numbers are recorded, so no number is ever changed or reused.
+/// The format of a block's bytes in a media file. The numbers are recorded, so no number may ever be changed or reused.
 enum BlockFormat: Int64, Hashable, Sendable, CaseIterable {
     /// The received bytes.
     case plain = 1

@@ -120,7 +120,7 @@ struct EncryptedBlocks: Sendable {
             let start = Int(wanted.lowerBound - Block.start(of: index))
             switch try location(of: wanted, in: index) {
             case .memory(let block): block.copy(from: start, into: part)
-            // Bytes that are stored meanwhile only extend this part.
+            // Bytes that are stored in the meantime only extend this part.
             case .file(let stored): try openBlock(stored).copy(from: start, into: part)
             }
         }

@@ -33,7 +33,7 @@ extension MediaFile {
 
     /// Reads all of `range` immediately, under the conditions of ``holdIfAvailable(_:)``, if every byte is in memory.
     ///
-    /// - Parameter buffer: A buffer of the length of `range`.
+    /// - Parameter buffer: A buffer that is as long as `range`.
     /// - Returns: Whether the buffer contains the bytes.
     func readWholeWithoutBlocking(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) -> Bool {
         sendableNow != nil && readWithoutBlocking(range.lowerBound, into: buffer) == buffer.count
@@ -57,21 +57,21 @@ extension MediaFile {
         }
     }
 
-    /// Makes the next reads check all blocks against their checksums again.
+    /// Requires all blocks to be checked against their checksums again when they are next read.
     func expireTrust() { blocks.withMap { $0.expireTrust() } }
 
     /// Reads stored bytes.
     ///
     /// Blocks that an earlier process stored are checked against their checksums when they are first read. All blocks
-    /// are checked again after the file has been closed, and after a day. Encrypted blocks are checked by each read.
+    /// are checked again after the file has been closed, and after a day. Encrypted blocks are checked on every read.
     /// Other reads cost a `pread` and a few tens of nanoseconds.
     ///
     /// - Parameters:
     ///   - range: The bytes to read. All of them must be stored.
     ///   - buffer: A buffer with space for the range.
-    /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted meanwhile, is damaged, or can't be
-    ///   read. In the last case, the error contains its cause. In the last two cases, it contains the discarded blocks.
-    ///   ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
+    /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted in the meantime, is damaged, or
+    ///   can't be read. In the last case, the error contains its cause. In the last two cases, it contains the
+    ///   discarded blocks. ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
     func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard !range.isEmpty else { return }
         let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
@@ -123,7 +123,7 @@ extension MediaFile {
         MissingBytes(invalidated: blocks.invalidate(range), range: range)
     }
 
-    /// Proves that the stored bytes of `range` equal the received ones, without returning them.
+    /// Proves that the stored bytes of `range` are identical to the received ones, without returning them.
     ///
     /// - Throws: The same errors as ``read(_:into:)``.
     func prove(_ range: Range<Int64>) throws {
@@ -185,7 +185,7 @@ extension MediaFile {
     ///
     /// - Parameter bytes: The bytes of `range`, or fewer if the file ended early; `nil` if the blocks are only to be
     ///   checked.
-    /// - Returns: `false` if bytes were evicted meanwhile, in which case the read must be repeated.
+    /// - Returns: `false` if bytes were evicted in the meantime, in which case the read must be repeated.
     private func check(
         _ reading: BlockMap.Reading, of range: Range<Int64>, _ bytes: UnsafeRawBufferPointer?
     ) throws -> Bool {

@@ -8,10 +8,10 @@ import Synchronization
 /// never waits for bytes from the network. It does not store records itself. The catalog stores the records that
 /// ``takeChanges()`` returns.
 ///
-/// Methods that access bytes block the calling thread, and belong on a ``BlockingExecutor``. The queries
+/// Methods that access bytes block the calling thread, and should run on a ``BlockingExecutor``. The queries
 /// (``storedRanges``, ``contains(_:)``, …) hold a lock for a few nanoseconds and may be called from any thread. Reads
-/// do not wait for other operations. Storing and evicting exclude each other, so that space is not freed right after
-/// bytes were written to it.
+/// do not wait for other operations. Storing and evicting are mutually exclusive, so that space is not freed right
+/// after bytes were written to it.
 final class MediaFile: Sendable {
     /// The state that storing and evicting share. The writer's lock is held during the file operations for storing and
     /// evicting, which do not make callbacks. The map's lock is taken while the writer's lock is held, and the lock of
@@ -133,13 +133,13 @@ final class MediaFile: Sendable {
 
     /// Sets the whole resource's length, so that a short last block counts as complete.
     ///
-    /// - Returns: `false`, without a change, if bytes beyond the length are stored or a different length was set. In
-    ///   that case, the length belongs to another version.
+    /// - Returns: `false`, and changes nothing, if bytes beyond the length are stored or a different length has already
+    ///   been set. In that case, the length belongs to a different version.
     func setLength(_ length: Int64) -> Bool { blocks.withMap { $0.setLength(length) } }
 
     /// Ends all claims, because the version is no longer in the cache.
     ///
-    /// - Returns: The number of bytes that were claimed so far; 0 if the claims have already ended.
+    /// - Returns: The number of bytes that had been claimed; 0 if the claims had already ended.
     func endCounting() -> Int64 { blocks.endCounting() }
 
     // MARK: - Changes for the catalog
@@ -248,7 +248,7 @@ final class MediaFile: Sendable {
 
     /// Evicts the blocks whose stored bytes are within `range`.
     ///
-    /// A block is evicted completely or not at all. Blocks that a transfer is filling (until ``endWriting(at:)``) and
+    /// A block is evicted entirely or not at all. Blocks that a transfer is filling (until ``endWriting(at:)``) and
     /// blocks that a slice holds stay. All blocks stay if readers of a closed cache still use the file. The blocks are
     /// removed from the map first, and their space is freed afterwards, so that no reader sees zeros. Record the change
     /// in the catalog afterwards. If that record is lost, the checksums detect the eviction.
@@ -256,8 +256,8 @@ final class MediaFile: Sendable {
     /// After the disk has failed to free space, no more blocks are evicted until that space is freed. Each call retries
     /// freeing it once.
     ///
-    /// If the file is being written to, no block is evicted. Eviction serves all keys, and must not wait for one file.
-    /// Writes to memory take almost no time, so eviction waits for them.
+    /// If the file is being written to, no block is evicted. Eviction frees space for all keys, so it must not wait for
+    /// a single file. Writes to memory take almost no time, so eviction waits for them.
     func evict(_ range: Range<Int64>) -> BlockReclaimer.Evicted {
         if sealer == nil { return writer.withLock { evict(range, &$0) } }
         return writer.withLockIfAvailable { evict(range, &$0) } ?? BlockReclaimer.Evicted()

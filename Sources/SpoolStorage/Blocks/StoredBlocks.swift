@@ -35,8 +35,8 @@ final class StoredBlocks: Sendable {
 
     let file: PooledFile
     private let state: ClassedMutex<State>
-    /// Whether blocks have to be checked again after they were trusted. Blocks in memory can't change, and encrypted
-    /// blocks are checked by each read.
+    /// Whether the trust in blocks expires, so that they have to be checked again. Blocks in memory can't change, and
+    /// encrypted blocks are checked on every read.
     private let trustEnds: Bool
     private let elapsed: @Sendable () -> Duration
     /// A function that reads the catalog's records of the blocks with the given indices. It blocks the calling thread.
@@ -88,7 +88,7 @@ final class StoredBlocks: Sendable {
     ///   - stored: The number of stored bytes that precede the range in its first block.
     ///   - records: The records of the blocks that the range completes.
     /// - Returns: The number of newly claimed bytes.
-    /// - Throws: ``MissingBytes`` if a reader has meanwhile found the start of the first block damaged.
+    /// - Throws: ``MissingBytes`` if a reader has found the start of the first block damaged in the meantime.
     func add(_ range: Range<Int64>, after stored: Int, completing records: [BlockRecord]) throws -> Int64 {
         try state.withLock { state in
             guard stored == 0 || state.map.storedRanges.contains(range.lowerBound - 1) else {
@@ -121,7 +121,7 @@ final class StoredBlocks: Sendable {
         state.withLock { state in state.map.trustedPrefix(at: offset).map { ($0, state.map.removals) } }
     }
 
-    /// Returns the same as ``trusted(at:)``, unless the trust has ended.
+    /// Returns the same as ``trusted(at:)``, unless the trust has expired.
     ///
     /// - Returns: `nil` if the bytes were checked before `open` was opened, or more than ``trustTime`` ago.
     func trusted(at offset: Int64, in open: OpenFile) -> (range: Range<Int64>, removals: UInt64)? {
@@ -136,7 +136,7 @@ final class StoredBlocks: Sendable {
         !trustEnds || state.checkedIn == open.number && now < state.checkAgainAt
     }
 
-    /// Ends the trust in the blocks if they were checked before the file was reopened, or too long ago.
+    /// Expires the trust in the blocks if they were checked before the file was reopened, or too long ago.
     ///
     /// The system may lose written bytes without an error, or report the error only when the file is closed. The disk,
     /// or another program, may change bytes later.
@@ -176,7 +176,7 @@ final class StoredBlocks: Sendable {
 
     /// Ends all claims, because the version is no longer in the cache.
     ///
-    /// - Returns: The number of bytes that were claimed so far; 0 if the claims have already ended.
+    /// - Returns: The number of bytes that had been claimed; 0 if the claims had already ended.
     func endCounting() -> Int64 {
         state.withLock { state in
             defer { state.isCounted = false }
@@ -260,7 +260,7 @@ final class StoredBlocks: Sendable {
     }
 
     /// Returns the newest checksum of `block`, which is the stored part of a block. Returns `nil` if there is none, or
-    /// if it covers other bytes.
+    /// if it covers different bytes.
     func seal(of block: Range<Int64>) throws -> BlockRecord? {
         let index = Block.index(of: block.lowerBound)
         let (known, removals) = withMap { ($0.seal(of: index), $0.removals) }

@@ -75,7 +75,7 @@ extension Catalog {
     /// Returns the next keys after `key`, in the catalog's order.
     func keys(after key: String, limit: Int) throws -> [String] {
         try readOnce { db in
-            // In a damaged catalog, a key of another type sorts after all texts, and would be listed again and again.
+            // In a damaged catalog, a key of the wrong type sorts after all texts, and would be listed again and again.
             try String.fetchAll(
                 db,
                 sql: """
@@ -197,7 +197,7 @@ extension Catalog {
 /// Methods for cells whose damage does not invalidate the row.
 extension Row {
     /// Returns the integer in a cell; `nil` if the cell contains anything else.
-    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // Fails if the cell has another type.
+    func number(_ index: Int) -> Int64? { (try? integer(index)) ?? nil }  // Fails if the cell has a different type.
 
     /// Returns the number of bytes in a cell; 0 if the cell contains anything else.
     func byteCount(_ index: Int) -> Int64 { Catalog.byteCount(number(index)) }
@@ -212,7 +212,7 @@ extension Row {
     /// Returns the stored ranges in a cell; `nil` if the value is invalid, in which case they are computed from the
     /// blocks.
     func storedRanges(_ index: Int) -> ByteRangeSet? {
-        guard let encoded = try? data(index),  // Fails if the cell has another type.
+        guard let encoded = try? data(index),  // Fails if the cell has a different type.
             let storedRanges = try? ByteRangeSet(decoding: Array(encoded)),  // Fails if the bytes are invalid.
             storedRanges.bounds?.upperBound ?? 0 <= Block.offsetLimit
         else { return nil }

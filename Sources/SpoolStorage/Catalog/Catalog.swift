@@ -7,14 +7,14 @@ import Synchronization
 ///
 /// It uses SQLite in WAL mode with synchronous NORMAL. A system crash may lose the last transactions, but never
 /// reorders them, and lost media is simply fetched again. The catalog does not contain media bytes or credentials. It
-/// contains the query of a URL only if the app has requested this for a download. Opening reads only the schema and the
-/// settings.
+/// contains the query of a URL only if the app has requested this for a download. When the catalog is opened, only the
+/// schema and the settings are read.
 ///
 /// In an encrypted cache, ``CatalogCipher`` encrypts the values. Callers pass and receive unencrypted keys and URLs.
 ///
-/// Every method blocks and belongs on a ``BlockingExecutor``. Any thread may call it. The methods throw ``CacheError``:
-/// `storage` names the path and SQLite's cause. `catalogDamaged` means that SQLite found the file damaged. In that
-/// case, the method also leaves a mark, so that the file is set aside when the catalog is next opened.
+/// Every method blocks and should run on a ``BlockingExecutor``. It may be called from any thread. The methods throw
+/// ``CacheError``: `storage` names the path and SQLite's cause. `catalogDamaged` means that SQLite found the file
+/// damaged. In that case, the method also leaves a mark, so that the file is set aside when the catalog is next opened.
 final class Catalog: Sendable {
     /// The database's path.
     let path: String
@@ -177,8 +177,8 @@ final class Catalog: Sendable {
         guard !isClosed.exchange(true, ordering: .relaxed) else { return }
         try Self.translating(path) {
             // SQLite leaves the checkpoint to the connection that is closed last. GRDB closes the writing connection
-            // first, and the other connections can't write. If the checkpoint fails here, it is done at the next
-            // opening.
+            // first, and the other connections can't write. If the checkpoint fails here, it runs the next time the
+            // catalog is opened.
             try? database.writeWithoutTransaction { db in
                 if isWritable { _ = try db.checkpoint(.truncate) }
             }
@@ -304,7 +304,7 @@ final class Catalog: Sendable {
         try marking { try Self.translating(path) { try database.write(body) } }
     }
 
-    /// Allows `body` to write in separate transactions. No other write happens meanwhile.
+    /// Allows `body` to write in separate transactions. No other write takes place in the meantime.
     func writeAlone<R>(_ body: (Database) throws -> R) throws -> R {
         try marking { try Self.translating(path) { try database.writeWithoutTransaction(body) } }
     }
@@ -418,7 +418,7 @@ final class BusyWait: Sendable {
     /// Returns whether another attempt is allowed after `count` attempts.
     func allowsAttempt(after count: Int) -> Bool { count < (isShort.load(ordering: .relaxed) ? 40 : 1000) }
 
-    /// Blocks until the next attempt, and returns `false` if there is none.
+    /// Blocks until the next attempt, and returns `false` if no further attempt is allowed.
     func wait(after count: Int) -> Bool {
         guard allowsAttempt(after: count) else { return false }
         // SQLite sleeps through its file layer, which simulations replace.

@@ -1,8 +1,7 @@
 import ByteRanges
 import GRDB
 
-/// The `block` table: the stored blocks, with their lengths and checksums. This type is a value that operates on a
-/// catalog.
+/// A value type that reads the catalog's `block` table: the stored blocks, with their lengths and checksums.
 struct CatalogBlocks {
     private let catalog: Catalog
 

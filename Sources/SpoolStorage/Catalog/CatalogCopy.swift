@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import GRDB
 
-/// A copy of a catalog that is encrypted with another key, in a separate file.
+/// A copy of a catalog, in a separate file, that is encrypted with a different key.
 ///
 /// At first, the copy contains the previous catalog without blocks. Each version and its blocks are added after
 /// ``Rekeyer`` has copied the media. The copy must not be opened as a catalog before ``finish(_:)``.
@@ -79,7 +79,7 @@ final class CatalogCopy: Sendable {
         }
     }
 
-    /// Records that the blocks of a version are now in another file.
+    /// Records that the blocks of a version are now in a different file.
     ///
     /// - Parameter storedRanges: The ranges of the version's blocks.
     func move(

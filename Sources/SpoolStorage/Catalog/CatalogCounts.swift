@@ -3,21 +3,22 @@ import Foundation
 import GRDB
 import Synchronization
 
-/// The byte counts of individual versions. If another program has changed a count, it is computed again from the stored
-/// blocks and texts, and corrected. This type is a value that operates on a catalog.
+/// A value type that reads and corrects the byte counts of individual versions. If another program has changed a count,
+/// the count is computed again from the stored blocks and texts.
 struct CatalogCounts {
     private let catalog: Catalog
 
     init(_ catalog: Catalog) { self.catalog = catalog }
 
-    /// The number of bytes per row that an earlier rule did not count. The sums agree with rows counted by that rule.
+    /// The number of bytes per row that an earlier rule did not count. The sums are consistent with rows counted by
+    /// that rule.
     private static let earlierDifference = GenerationDescription.leastRowBytes - GenerationDescription.pageBytes
 
     /// A number of bytes that few rows exceed.
     private static let usualRowBytes: Int64 = 1 << 20
 
-    /// Corrects the counts of a version that is not open. The caller holds the turn of its key. A row whose byte count
-    /// follows an earlier rule is not changed.
+    /// Corrects the counts of a version that is not open. The caller must have the turn of its key. A row whose byte
+    /// count follows an earlier rule is not changed.
     ///
     /// - Returns: The number of bytes by which the space accounting is wrong; `nil` if the counts are correct.
     func correct(_ stored: inout GenerationRecord, of record: ResourceRecord) throws -> CountCorrection? {

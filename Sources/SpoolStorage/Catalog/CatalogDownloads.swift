@@ -2,8 +2,8 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// The `download` and `handPin` tables: sets of resources to store offline, and pins. This type is a value that
-/// operates on a catalog.
+/// A value type that reads and changes the catalog's `download` and `handPin` tables: sets of resources to store
+/// offline, and pins.
 struct CatalogDownloads {
     private let catalog: Catalog
     private var cipher: CatalogCipher { catalog.cipher }
@@ -13,8 +13,8 @@ struct CatalogDownloads {
     // MARK: - Sets
 
     /// Adds resources to sets and pins them, even if none of their bytes are stored yet. A resource is not pinned if a
-    /// version of unknown length is stored. Existing members of a set stay. If a new record contains a URL, it replaces
-    /// the URL of the existing member.
+    /// version of unknown length is stored. Existing members of a set remain in it. If a new record contains a URL, it
+    /// replaces the URL of the existing member.
     func add(_ downloads: [DownloadRecord], at date: Date) throws {
         try catalog.write { db in
             for download in downloads {
@@ -120,7 +120,7 @@ struct CatalogDownloads {
 
     /// Returns the record in a row; `nil` if another program has changed it.
     func record(_ row: Row) -> DownloadRecord? {
-        guard let name = try? row.text(1),  // Fails if the cell has another type.
+        guard let name = try? row.text(1),  // Fails if the cell has a different type.
             let set = try? cipher.open(row, 0, .collection, of: ""),  // Fails as above, or if the value was changed.
             let url = try? cipher.open(row, 2, .url, of: name)  // As above.
         else { return nil }
@@ -144,8 +144,8 @@ struct CatalogDownloads {
 
     /// Returns the number of bytes of all pinned resources except one.
     ///
-    /// Members of sets that were added before the excluded resource count with their full length. If two members don't
-    /// fit together, the earlier one therefore gets the space.
+    /// Members of sets that were added before the excluded resource count with their full length. If only one of two
+    /// members fits, the earlier one therefore gets the space.
     func pinnedBytes(except key: String) throws -> Int64 {
         try catalog.readOnce { db in
             let sum = try Double.fetchOne(
@@ -184,7 +184,8 @@ struct CatalogDownloads {
                     WHERE key = ?1 OR presentation = (SELECT id FROM resource WHERE key = ?1)
                     """,
                 arguments: [key])
-            // The resource is removed from a presentation that is not pinned, and that may be from another origin.
+            // The resource is removed from a presentation that is not pinned, and that may belong to a different
+            // origin.
             try db.execute(
                 sql: """
                     UPDATE resource SET presentation = NULL

@@ -27,7 +27,7 @@ struct ResourceRecord: Hashable, Sendable {
 
 /// The record of one version of a resource.
 struct GenerationRecord: Hashable, Sendable, Identifiable {
-    /// The version's number in the catalog, which is never reused for another version.
+    /// The number that identifies the version in the catalog. It is never reused for a different version.
     var id: Int64
     /// The name of the version's media file, and a part of the data that its checksums cover.
     var identifier: GenerationIdentifier

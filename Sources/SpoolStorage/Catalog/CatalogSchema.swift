@@ -3,7 +3,7 @@ import GRDB
 
 /// The catalog's tables.
 ///
-/// The transaction that changes blocks also updates all byte counts, by statements and triggers.
+/// The transaction that changes blocks also updates all byte counts, with statements and triggers.
 enum CatalogSchema {
     /// The only version of the tables that this version of Spool reads.
     static let version = "9"
@@ -21,7 +21,7 @@ enum CatalogSchema {
         return migrator
     }
 
-    /// Rejects a catalog of another version.
+    /// Rejects a catalog of a different version.
     ///
     /// - Throws: ``CacheError``: `storage` if an earlier version of Spool wrote it, or `catalogTooNew` if a newer one
     ///   did.
@@ -248,9 +248,9 @@ extension Catalog {
     ///
     /// - Parameter isAlone: Whether no other process can write to the catalog. Otherwise, the catalog's log and the key
     ///   are not checked.
-    /// - Throws: ``CacheError``: `storage` or `catalogTooNew` for another version, `keyRequired`, `wrongEncryptionKey`,
-    ///   `invalidArgument` for an invalid key, or an error from deriving it. Opening the catalog reports all other
-    ///   errors.
+    /// - Throws: ``CacheError``: `storage` or `catalogTooNew` for a different version, `keyRequired`,
+    ///   `wrongEncryptionKey`, `invalidArgument` for an invalid key, or an error from deriving it. All other errors are
+    ///   reported when the catalog is opened.
     static func check(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem, isAlone: Bool) throws {
         guard try fileSystem.attributes(path) != nil else { return }
         try SystemFile.refuseOtherThanFile(path)
@@ -280,7 +280,7 @@ extension Catalog {
             }
             try queue.close()
         } catch is DatabaseError {
-            // Opening the catalog reports this error.
+            // This error is reported when the catalog is opened.
         } catch is RowDecodingError {
             // As above.
         }

@@ -3,7 +3,7 @@ import Crypto
 import Foundation
 import GRDB
 
-/// The `setting` table: the settings of a cache directory. This type is a value that operates on a catalog.
+/// A value type that reads and changes the catalog's `setting` table: the settings of a cache directory.
 struct CatalogSettings {
     private let catalog: Catalog
 
@@ -80,7 +80,7 @@ struct CatalogSettings {
         return try max(CacheCapacity.standardByteCount, storedBytes() + rowBytes())
     }
 
-    /// Sets the capacity, or removes it if it is `nil`. A larger number than 2^53 is recorded as 2^53.
+    /// Sets the capacity, or removes it if it is `nil`. A number larger than 2^53 is recorded as 2^53.
     func setCapacity(_ bytes: Int64?) throws {
         let recorded = bytes.map { min($0, Block.offsetLimit) }
         try catalog.write { db in try db.set("capacity", to: recorded?.databaseValue) }
@@ -109,7 +109,7 @@ struct CatalogSettings {
     func isSweepPending() throws -> Bool {
         try catalog.read { db in
             guard let value = try db.setting("sweepPending") else { return false }
-            // A value of another type may have been 1.
+            // A value of the wrong type may have been 1.
             return if case .int64(0) = value.storage { false } else { true }
         }
     }
@@ -235,14 +235,14 @@ extension Database {
     }
 }
 
-/// The time from which the maximum age counts. This type does not perform I/O.
+/// The time from which the maximum age is counted. This type does not perform I/O.
 ///
 /// A sudden change of the wall clock restarts all ages, because dates before it can't be compared with dates after it.
 /// A clock that is briefly years ahead therefore does not cause evictions. The same applies to a clock that starts in
 /// 1970 and is corrected later.
 struct AgeStart: Sendable {
-    /// The difference between the wall clock and the elapsed time, in seconds, that a sudden change of the clock
-    /// exceeds.
+    /// The maximum difference between the wall clock and the elapsed time, in seconds. A larger difference counts as a
+    /// sudden change of the clock.
     private static let tolerance: TimeInterval = 60
 
     /// The times that the catalog stores.

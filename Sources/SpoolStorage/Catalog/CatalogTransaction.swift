@@ -205,7 +205,7 @@ struct CatalogTransaction {
         let key = cipher.name(of: key)
         let ordinal = try catalog.ordinal(at: date, db)
         if !isEnd { try recordSession(key, at: date) }
-        // A date that is far ahead was recorded by a wrong clock.
+        // A date that is far ahead was recorded while the clock was wrong.
         try db.cachedStatement(
             sql: """
                 UPDATE resource SET lastUsedAt = ?1, usedSealed = ?3
@@ -304,8 +304,8 @@ struct CatalogTransaction {
 
     /// Removes a resource and its pin.
     ///
-    /// - Parameter unlessPinned: Whether a pinned resource stays.
-    /// - Returns: The removed resource; `nil` if it was not recorded, or if it stays.
+    /// - Parameter unlessPinned: Whether to skip a pinned resource.
+    /// - Returns: The removed resource; `nil` if it was not recorded, or if it was skipped.
     func remove(_ key: String, unlessPinned: Bool = false) throws -> RemovedResource? {
         guard let stored = try stored(key), !unlessPinned || !stored.isPinned else { return nil }
         try db.cachedStatement(sql: "DELETE FROM resource WHERE key = ?").execute(arguments: [
@@ -326,7 +326,7 @@ struct CatalogTransaction {
                 storedBytes: stored.storedBytes, rowBytes: stored.rowBytes, correction: correction)
         }
         // For an unreadable record, the counts of the row are returned, because the sums include them.
-        let name = (try? row.data(7)) ?? nil  // A value of another type does not name a file.
+        let name = (try? row.data(7)) ?? nil  // A value of a different type does not name a file.
         let identifier = name.flatMap { GenerationIdentifier($0) }
         // No row names the file of this version. The next sweep of all files removes it.
         if identifier == nil, !row.hasNull(atIndex: 6) { try db.set("sweepPending", to: true.databaseValue) }

@@ -2,7 +2,8 @@ import ByteRanges
 import Foundation
 import GRDB
 
-/// The resources that may be evicted, and the order of their use. This type is a value that operates on a catalog.
+/// A value type that reads the resources that may be evicted, and reads and corrects the order of their use in the
+/// catalog.
 struct CatalogUses {
     private let catalog: Catalog
     private var cipher: CatalogCipher { catalog.cipher }
@@ -76,7 +77,7 @@ struct CatalogUses {
             try row.storedRanges(2, count: 3) ?? row.number(8).map { try CatalogBlocks.storedRanges(of: $0, db) }
         // If another program has changed the date, it counts as unknown.
         let date = try? cipher.open(row, 5, number: 4, .lastUsedAt, of: name)
-        let url = try? Catalog.url(row, 7, cipher, of: name)  // A value of another type has no host.
+        let url = try? Catalog.url(row, 7, cipher, of: name)  // A value of a different type has no host.
         return Evictable(
             key: cipher.key(of: name), presentation: whole.map { cipher.key(of: $0) },
             storedRanges: storedRanges ?? [],
@@ -164,9 +165,9 @@ struct CatalogUses {
         }
     }
 
-    /// Replaces dates of use that are more than a minute after `date` with dates just before it. They were recorded
-    /// while the clock was wrong. Each call replaces up to 1024 dates, or all dates of an encrypted cache, and preserves
-    /// their order.
+    /// Replaces dates of use that are more than a minute after `date` with dates just before it. Such dates were
+    /// recorded while the clock was wrong. Each call replaces up to 1024 dates, or all dates of an encrypted cache, and
+    /// preserves their order.
     ///
     /// - Returns: The number of dates that were replaced. Repeat the call until the result is 0.
     func clampFutureUses(to date: Date) throws -> Int {

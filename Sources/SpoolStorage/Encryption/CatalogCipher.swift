@@ -131,7 +131,8 @@ struct CatalogCipher: Sendable {
 
 /// The cells of a row. SQLite stores values of any type in any column, so each cell's type is checked when it is read.
 ///
-/// Each method throws ``CatalogCipher/UnreadableValue`` if the cell contains another type, and returns `nil` for null.
+/// Each method throws ``CatalogCipher/UnreadableValue`` if the cell contains a different type, and returns `nil` for
+/// null.
 extension Row {
     /// Returns the integer in a cell.
     func integer(_ index: Int) throws(CatalogCipher.UnreadableValue) -> Int64? {

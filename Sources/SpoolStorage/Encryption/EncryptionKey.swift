@@ -105,8 +105,8 @@ struct CacheSecret: Sendable {
         return head + box
     }
 
-    /// Creates a secret by decrypting the result of ``sealed(with:)``; `nil` if the data was encrypted with another
-    /// key, or has another format.
+    /// Creates a secret by decrypting the result of ``sealed(with:)``; `nil` if the data was encrypted with a different
+    /// key, or has a different format.
     init?(opening data: Data, with key: SymmetricKey) {
         let head = data.prefix(Self.headByteCount)
         guard head.count == Self.headByteCount, head.first == Self.version,

@@ -4,7 +4,7 @@ package import Foundation
 /// The resources that may be evicted, in the order of eviction. This type passes changes to a strategy, which
 /// identifies resources only by number.
 ///
-/// A presentation and all its parts count as one resource. The order is a value that uses neither I/O nor a clock.
+/// A presentation and all its parts count as one resource. The order is a value type that uses neither I/O nor a clock.
 package struct EvictionOrder: Sendable {
     /// The next resource or presentation to evict.
     package struct Victim: Sendable {
@@ -122,7 +122,7 @@ package struct EvictionOrder: Sendable {
 
     /// Sets the stored bytes of a resource that stays part of the same presentation.
     ///
-    /// - Returns: `false`, without a change, if the order does not contain the resource.
+    /// - Returns: `false`, and changes nothing, if the order does not contain the resource.
     package mutating func update(_ key: CacheKey, _ storedRanges: ByteRangeSet, at date: Date) -> Bool {
         guard places[key] != nil else { return false }
         update(key, partOf: nil, storedRanges, at: date)
@@ -357,7 +357,7 @@ package struct EvictionOrder: Sendable {
         for quota in units[number]?.ofQuotas.keys.sorted() ?? [] { change(&quotas[quota].strategy) }
     }
 
-    /// Holds or releases a number in all strategies, even if its unit was removed or moved to a quota meanwhile.
+    /// Holds or releases a number in all strategies, even if its unit was removed or moved to a quota in the meantime.
     private mutating func setHeld(_ isHeld: Bool, _ number: Int) {
         strategy.setHeld(isHeld, number)
         for quota in quotas.indices { quotas[quota].strategy.setHeld(isHeld, number) }

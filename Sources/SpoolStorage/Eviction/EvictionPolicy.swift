@@ -25,15 +25,15 @@ public struct EvictionPolicy: Sendable {
     /// New media that was played in only one session is evicted first, starting with the largest. Media that was played
     /// again stays longer (S3-FIFO: Yang et al., “FIFO queues are all you need for cache eviction”, SOSP 2023). The
     /// first 256 KiB of all media, and the bytes around the offset where the last session stopped, also stay longer. A
-    /// fifth of the cache is reserved for these bytes. Playing much new media once therefore does not evict the media
-    /// that is played every day.
+    /// fifth of the cache is reserved for these bytes. Playing a lot of new media once therefore does not evict the
+    /// media that is played every day.
     public static let standard = EvictionPolicy { StandardEviction() }
 
     /// The policy that evicts the least recently used media.
     public static let leastRecentlyUsed = EvictionPolicy { LeastRecentlyUsed() }
 
-    /// The policy that evicts the largest of the least recently used media. Therefore, many short resources stay
-    /// instead of a long one.
+    /// The policy that evicts the largest of the least recently used media. Many short resources therefore stay in the
+    /// cache instead of one long one.
     public static let largestFirst = EvictionPolicy { LargestFirst() }
 
     /// The policy that does not evict media to free space for new media. When the cache is full, media that is not
@@ -44,7 +44,7 @@ public struct EvictionPolicy: Sendable {
     public static let never = EvictionPolicy(makesSpace: false) { LeastRecentlyUsed() }
 }
 
-/// The maximum size of a part of the media: the media from one host, or the media with one of the app's tags.
+/// The maximum size of one part of the media: the media from one host, or the media with one of the app's tags.
 ///
 /// Media that exceeds the quota is evicted soon, according to the cache's policy. Media that is being read stays until
 /// its readers close. Pinned media does not count. The cache's capacity also applies.

@@ -1,11 +1,11 @@
 package import ByteRanges
 import Foundation
 
-/// A strategy that determines the order in which resources are evicted. It is a value that uses neither I/O nor a
+/// A strategy that determines the order in which resources are evicted. It is a value type that uses neither I/O nor a
 /// clock.
 ///
-/// Resources are numbers from 0. The owner of the strategy reuses a number after its resource has been evicted. Every
-/// method takes amortized constant time. A strategy never returns a resource that is held.
+/// Resources are identified by numbers, starting from 0. The owner of the strategy reuses a number after its resource
+/// has been evicted. Every method takes amortized constant time. A strategy never returns a resource that is held.
 package protocol EvictionStrategy: Sendable {
     /// Sets the stored bytes of a resource. The first call adds the resource. If the resource has no bytes, it was
     /// removed.

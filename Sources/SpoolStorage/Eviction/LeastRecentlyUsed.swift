@@ -30,8 +30,8 @@ package struct LeastRecentlyUsed: EvictionStrategy {
     }
 }
 
-/// The strategy that evicts the largest of the least recently used resources, from its end. Therefore, many short
-/// resources stay instead of a long one.
+/// The strategy that evicts the largest of the least recently used resources, from its end. Many short resources
+/// therefore stay in the cache instead of one long one.
 package struct LargestFirst: EvictionStrategy {
     /// The number of least recently used resources that are compared for each eviction.
     private static let reach = 128

@@ -3,10 +3,10 @@
 ///
 /// The algorithm is S3-FIFO, weighted by bytes ("FIFO queues are all you need for cache eviction", Yang et al., SOSP
 /// 2023). The fingerprints of resources that leave the small queue unused are stored as *ghosts*. Their number is at
-/// most that of the resources, or 64 if there are fewer resources. A ghost that returns enters the main queue
-/// immediately. Uses are counted up to 3, and do not move a resource. A resource that was not used again is evicted
-/// before others if it is so large that it would displace them. A held resource is not in any queue, and is appended to
-/// a queue when it is released.
+/// most that of the resources, or 64 if there are fewer resources. A resource that returns while it is a ghost enters
+/// the main queue immediately. Uses are counted up to 3, and do not move a resource. A resource that was not used again
+/// is evicted before others if it is so large that it would displace them. A held resource is not in any queue, and is
+/// appended to a queue when it is released.
 struct S3FIFO: Sendable {
     private static let (small, main, large) = (0, 1, 2)
     /// The share of all bytes above which new resources are evicted.
@@ -122,7 +122,7 @@ struct S3FIFO: Sendable {
 
 /// The fingerprints of recently evicted resources.
 struct GhostList: Sendable {
-    /// The number of each fingerprint. A resource that returns and is evicted again gets a later number.
+    /// The number of each fingerprint. A resource that returns and is evicted again gets a higher number.
     private var numbers: [UInt64: UInt64] = [:]
     private var order: [(fingerprint: UInt64, number: UInt64)] = []
     private var first = 0

@@ -6,8 +6,8 @@ import Synchronization
 /// Swift's shared threads.
 ///
 /// Jobs wait in ``Lane``s and are taken strictly by lane, and within each lane in first-in, first-out order. A lane
-/// leaves one thread free for each lane above it (``LaneLimits``). Background work therefore never takes the thread
-/// that a player waits for. Jobs run concurrently, so no other order is guaranteed.
+/// leaves one thread free for each lane above it (``LaneLimits``). Background work therefore never occupies the thread
+/// that a player needs. Jobs run concurrently, so no other order is guaranteed.
 ///
 /// Up to the limit, a thread starts if there is work and no thread is idle. Idle threads sleep until there is more
 /// work, or until ``shutdown()`` or deinitialization. The thread that fell asleep last is woken first, because its
@@ -21,7 +21,7 @@ package final class BlockingExecutor: Sendable {
         case storing
         /// No player is waiting for the job, for example a write to the catalog or an eviction.
         case background
-        /// The job is long work on stored media, such as a check, an export or a sweep.
+        /// The job is a long operation on stored media, such as a check, an export or a sweep.
         case maintenance
     }
 
@@ -245,8 +245,8 @@ final class ThreadPool: Sendable {
     private func startThread() {
         let isStarted = DispatchSemaphore(value: 0)
         let thread = Thread {
-            // The name is set on the thread itself, because Linux ignores it elsewhere. It is set only after `start`
-            // has returned, because the thread does not exist earlier.
+            // The thread sets its own name, because Linux ignores a name that is set from another thread. It waits
+            // until `start` has returned, because the thread does not exist earlier.
             isStarted.wait()
             Thread.current.name = self.name
             self.work()

@@ -1,6 +1,6 @@
 /// The storage for media bytes, which do not have to be in files.
 ///
-/// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets another store, such as a
+/// The default is a ``FileByteStore``. ``/Spool/MediaCacheConfiguration/byteStore`` sets a different store, such as a
 /// ``MemoryByteStore``. The store contains only bytes. URLs, validators, checksums and times of use are in the cache's
 /// catalog. Each block is checked against its checksum when it is first read. If a store loses or changes bytes, they
 /// are fetched again, and are never returned to a player.
@@ -35,7 +35,7 @@ public protocol ByteStore: Sendable {
     func remove(_ name: String) throws(CacheError) -> Bool
 
     /// Calls `body` with the name of each file, in any order, until it returns `false`. Files that are created or
-    /// removed meanwhile may or may not be included.
+    /// removed in the meantime may or may not be included.
     func forEachName(_ body: (String) throws -> Bool) throws
 
     /// Returns the space for files; `nil` if it is unknown, in which case the capacity can't be a fraction of it.

@@ -6,7 +6,7 @@ public import Foundation
 public struct CacheError: Error, CustomStringConvertible {
     /// The kind of an error. Codes may be added, so a `switch` needs a default.
     public struct Code: Hashable, Sendable, CustomStringConvertible {
-        // docs/errors.md contains a row for each code. Apps store the numbers in statistics, so no number is ever
+        // docs/errors.md contains a row for each code. Apps store the numbers in statistics, so no number may ever be
         // changed or reused.
         enum Name: Int, CaseIterable {
             case resourceChanged = 1, unsatisfiableRange, originUnavailable, originErrorStatus, malformedResponse,
@@ -141,7 +141,7 @@ extension CacheError {
 
 /// Texts for users, and numbers for statistics.
 ///
-/// The texts are in English. An app in another language can choose its own text by ``CacheError/code``.
+/// The texts are in English. An app in another language can choose its own text based on ``CacheError/code``.
 extension CacheError: LocalizedError, CustomNSError {
     /// A sentence without a URL or a number, for an alert.
     public var errorDescription: String? {

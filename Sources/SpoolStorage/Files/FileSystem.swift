@@ -12,7 +12,7 @@ import Musl
 /// The disk, as a protocol, so that tests can cause any call to fail.
 ///
 /// Both implementations, ``SystemFileSystem`` and the test kit's `FaultyFileSystem`, pass the same
-/// `FileSystemContract`. All methods block and belong on a ``BlockingExecutor``. Several threads may call them
+/// `FileSystemContract`. All methods block and should run on a ``BlockingExecutor``. Several threads may call them
 /// concurrently. Every error is a ``CacheError`` with code `storage` whose message names the path and the cause, and
 /// whose underlying error is a `POSIXError`; see ``CacheError/posixCode``.
 package protocol FileSystem: Sendable {
@@ -125,7 +125,7 @@ package struct SystemFileSystem: FileSystem {
                 throw .system("could not be created", path: path, errno: ENOENT)
             }
             try createDirectory(parent)
-            // Another process may have created the directory meanwhile.
+            // Another process may have created the directory in the meantime.
             guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
                 throw .system("could not be created", path: path, errno: errno)
             }

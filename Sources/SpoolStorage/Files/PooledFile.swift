@@ -132,8 +132,8 @@ final class OpenFile: Sendable {
 
 /// A file that is opened when its bytes are needed, and may be closed between two uses.
 ///
-/// Any thread may call its methods. A descriptor that is in use stays open and its bytes stay readable, even if the
-/// file is removed.
+/// Its methods may be called from any thread. A descriptor that is in use stays open and its bytes stay readable, even
+/// if the file is removed.
 final class PooledFile: Sendable {
     private struct State {
         var open: OpenFile?
@@ -249,7 +249,7 @@ final class PooledFile: Sendable {
 
     private func adopt(_ file: OpenFile) -> (open: OpenFile, isAdopted: Bool) {
         let (open, isAdopted, enters) = state.withLock { state -> (OpenFile, Bool, Bool) in
-            // Another thread may have opened the file meanwhile.
+            // Another thread may have opened the file in the meantime.
             if let open = state.open { return (open, false, false) }
             state.open = file
             state.isRecent = true

@@ -133,7 +133,7 @@ final class SystemFile: StoredFile {
             }
             return max(offset, 0)..<size
         }
-        // Both offsets are at the end if the file was shortened meanwhile.
+        // Both offsets are at the end if the file was shortened in the meantime.
         return start < end ? Int64(start)..<Int64(end) : nil
     }
 

@@ -21,8 +21,8 @@ extension Generation {
     ///
     /// - Parameters:
     ///   - isAwaited: Whether a reader is waiting for the bytes. If the disk has no space, the first block is stored in
-    ///     memory. For this, bytes in memory that other readers have passed are evicted. If necessary, the memory limit
-    ///     is exceeded by that block, so that the reader does not wait forever.
+    ///     memory. To make space for it, bytes in memory that other readers have passed are evicted. If necessary, the
+    ///     memory limit is exceeded by that block, so that the reader does not wait forever.
     ///   - isUrgent: A function that returns whether a player is waiting for the bytes at the time of the call. If so,
     ///     and freeing space takes a long time, the first block is stored in memory. A preload waits, because all of
     ///     its bytes must be stored on disk.
@@ -209,7 +209,7 @@ final class GenerationMemory: Sendable {
     private let pages = MemoryFile()
     /// The account of this kind of memory for the whole cache.
     private let ledger: Ledger
-    /// A lock that makes storing and evicting exclude each other, so that each page is counted once.
+    /// A lock that makes storing and evicting mutually exclusive, so that each page is counted once.
     private let turn = Mutex(())
     private let isUsed = Atomic(false)
 

@@ -5,8 +5,8 @@ import Synchronization
 ///
 /// A process has one object for each version. The store creates it, and users hold a ``Lease`` on it. Bytes in memory
 /// have no checksums and no record, and are evicted as soon as no reader is near them. Methods that access bytes block,
-/// except ``readWithoutBlocking(_:into:)``, and belong on the blocking executor. The queries take short locks, and may
-/// be called on any thread.
+/// except ``readWithoutBlocking(_:into:)``, and should run on the blocking executor. The queries hold locks only
+/// briefly, and may be called on any thread.
 package final class Generation: Sendable {
     struct State {
         var description: GenerationDescription
@@ -85,8 +85,8 @@ package final class Generation: Sendable {
 
     /// Changes the description, which is then recorded in the background.
     ///
-    /// - Returns: `false`, without a change, if the new length contradicts stored bytes or the previous length. In that
-    ///   case, the description is that of another version.
+    /// - Returns: `false`, and changes nothing, if the new length contradicts stored bytes or the previous length. In
+    ///   that case, the description is that of a different version.
     package func update(_ change: (inout GenerationDescription) -> Void) -> Bool {
         let (isPossible, isNew) = state.withLock { state -> (Bool, Bool) in
             var description = state.description
@@ -127,7 +127,8 @@ package final class Generation: Sendable {
     /// Whether another process may change the file, in which case there are no slices of it.
     package var isShared: Bool { disk?.isShared ?? false }
 
-    /// Whether slices can be used, because the bytes in the file are unencrypted and no other process removes them.
+    /// Whether slices can be used. This requires that the bytes in the file are unencrypted and that no other process
+    /// removes them.
     package var handsOutSlices: Bool { disk.map { !$0.isShared && !$0.isEncrypted } ?? true }
 
     /// All bytes that can be read, on disk and in memory.
@@ -154,7 +155,7 @@ package final class Generation: Sendable {
     /// Evicts the given ranges from memory. The caller checks that no reader is near them.
     package func evictFromMemory(_ ranges: [Range<Int64>]) { memory.evict(ranges) }
 
-    /// Discards all stored bytes of the version, because they may be at wrong offsets.
+    /// Discards all stored bytes of the version, because they may be at the wrong offsets.
     package func discardBytes() {
         let inMemory = Array(storedInMemory)
         memory.evict(inMemory)
@@ -169,8 +170,8 @@ package final class Generation: Sendable {
         return false
     }
 
-    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example if too
-    /// many files are open. The bytes on disk stay, and are read again afterwards.
+    /// Stores and reads bytes only in memory for ``retryTime``, because the file can't be opened, for example because
+    /// too many files are open. The bytes on disk stay, and are read again afterwards.
     package func skipDisk(_ cause: CacheError) {
         pauseDiskStorage(cause)
         guard !skipsDisk.exchange(true, ordering: .acquiringAndReleasing) else { return }
@@ -214,8 +215,8 @@ package final class Generation: Sendable {
     func recordRowClaim(_ rowBytes: Int64) {
         guard rowBytes > 0 else { return }
         let excess = state.withLock { state -> Int64 in
-            // Another transfer may have been first, or the version may have been removed meanwhile. The description may
-            // also have changed.
+            // Another transfer may have been first, or the version may have been removed in the meantime. The
+            // description may also have changed.
             guard state.rowClaim == nil, !state.hasRowEnded else { return rowBytes }
             let claim = state.description.rowBytes(url: url) + state.padding
             state.rowClaim = claim
@@ -261,7 +262,8 @@ package final class Generation: Sendable {
     /// Records that a search for bytes to evict is querying the version's users.
     func recordQueried() { hasMoved.store(false, ordering: .relaxed) }
 
-    /// The time for which bytes are stored in memory after the disk has failed. One attempt in this time costs little.
+    /// The time for which bytes are stored in memory after the disk has failed. One attempt during this time costs
+    /// little.
     package static let retryTime = Duration.seconds(2)
 
     /// Stores new bytes in memory for ``retryTime``, because the disk has failed. The bytes on disk stay readable.

@@ -49,8 +49,8 @@ protocol GenerationOwner: AnyObject, Sendable {
 
 /// An object that has a version open to read or store its bytes.
 ///
-/// The store references it weakly. Methods are called on any thread, but never while a lock of the store is held. They
-/// must not block.
+/// The store references it weakly. Methods may be called on any thread, but never while a lock of the store is held.
+/// They must not block.
 package protocol GenerationUser: AnyObject, Sendable {
     /// Returns ranges of whole blocks within `place`, about `count` bytes in total, that are not near any reader. This
     /// object treats them as missing until the result is reported.
@@ -70,7 +70,7 @@ package protocol GenerationUser: AnyObject, Sendable {
     func retired(_ generation: Generation)
 }
 
-/// An event in a store. Events are delivered on any thread, but never while a lock is held.
+/// An event in a store. Events may be delivered on any thread, but never while a lock is held.
 package enum StoreEvent: Sendable {
     /// The given number of bytes of the resource were evicted.
     case evicted(CacheKey, url: String, bytes: Int64)

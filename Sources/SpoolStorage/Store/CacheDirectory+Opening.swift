@@ -178,7 +178,8 @@ extension CacheDirectory {
     private static func takeLock(_ path: String, _ fileSystem: any FileSystem) throws -> any StoredFile {
         let lockPath = path + "/lock"
         if let lock = try fileSystem.lockFile(lockPath) { return lock }
-        // Only the error message needs the holder, so it does not matter if the file is empty or was removed meanwhile.
+        // Only the error message needs the holder, so it does not matter if the file is empty or was removed in the
+        // meantime.
         let holder = (try? text(of: fileSystem.openFile(lockPath, .read)))?.prefix { !$0.isNewline } ?? ""
         throw CacheError(.directoryInUse, "“\(path)” is in use by \(holder.isEmpty ? "another process" : holder)")
     }

@@ -12,7 +12,7 @@ import Synchronization
 ///        media/ab/ab…cd.media  one file for each generation, with a random name; see ``ByteStore``
 /// ```
 ///
-/// Methods block, and belong on a ``BlockingExecutor``. Any thread may call them.
+/// Methods block, and should run on a ``BlockingExecutor``. They may be called from any thread.
 final class CacheDirectory: Sendable {
     /// The access of this process to the folder.
     enum Access: Sendable {
@@ -76,9 +76,9 @@ final class CacheDirectory: Sendable {
 
     /// Ends the use of the folder: closes the catalog and releases the lock. Open media files stay open.
     ///
-    /// A process that ends without this call counts as shut down uncleanly.
+    /// If a process ends without this call, the shutdown counts as unclean.
     func close() throws {
-        // If the unused file can't be removed, the next opening searches for it.
+        // If the unused file can't be removed, the cache searches for it the next time the folder is opened.
         if let (unused, _) = prepared.withLock({ $0.take(closing: true) }) { removeMedia(unused) }
         try catalog.close()
         try lock.withLock { lock in
@@ -87,8 +87,8 @@ final class CacheDirectory: Sendable {
             // The lock is released explicitly rather than by closing the file, because a child process that is being
             // started also has the descriptor.
             defer { _ = try? file.lock(.none) }  // Closing the file, shortly afterwards, also releases the lock.
-            // If the catalog could not record that a sweep is pending, the shutdown counts as unclean, so that a sweep
-            // runs at the next opening.
+            // If the catalog could not record that a sweep is pending, the shutdown counts as unclean. A sweep then
+            // runs the next time the folder is opened.
             guard access.isWritable, !isSweepUnrecorded.load(ordering: .relaxed) else { return }
             // An empty lock file marks a clean shutdown.
             try file.punchHole(0..<Int64.max)
@@ -207,7 +207,8 @@ final class CacheDirectory: Sendable {
     /// Removes the file of a generation that was removed from the catalog. Readers that have it open can still read its
     /// bytes.
     ///
-    /// - Returns: The error if the file could not be removed, in which case the next opening searches for it.
+    /// - Returns: The error if the file could not be removed, in which case the cache searches for it the next time the
+    ///   folder is opened.
     @discardableResult
     func removeMedia(_ identifier: GenerationIdentifier) -> CacheError? {
         do throws(CacheError) {
@@ -234,7 +235,7 @@ final class CacheDirectory: Sendable {
     /// - Returns: The size of the remaining catalog, in bytes.
     func removeSetAside(limit: Int64, now: Date) -> Int64 {
         guard access.isWritable, !signature.isEmpty else { return 0 }
-        let removed = try? Catalog.removeSetAside(  // The next opening tries again.
+        let removed = try? Catalog.removeSetAside(  // Retried at the next start.
             of: catalog.path, limit: limit, fileSystem: fileSystem, now: now)
         return removed ?? 0
     }
@@ -307,7 +308,7 @@ private enum Prepared {
 
     var isWanted: Bool { if case .none = self { true } else { false } }
 
-    /// Returns whether the caller has to create a file. If so, other callers do not create one meanwhile.
+    /// Returns whether the caller has to create a file. If so, other callers do not create one in the meantime.
     mutating func beginMaking() -> Bool {
         guard isWanted else { return false }
         self = .making

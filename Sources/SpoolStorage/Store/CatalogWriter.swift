@@ -4,7 +4,7 @@ import Synchronization
 
 /// The writer that records changes to versions, and uses of resources, in the catalog. It writes one round at a time.
 ///
-/// ``Flusher`` decides when changes are written. The writer is a value that operates on a store.
+/// ``Flusher`` decides when changes are written. The writer is a value type, and its state belongs to the store.
 struct CatalogWriter: Sendable {
     /// The state of a store's writer.
     final class State: Sendable {
@@ -55,7 +55,7 @@ struct CatalogWriter: Sendable {
         try await state.turns.run(0) { try await store.executor.run(in: .background) { try body() } }
     }
 
-    /// Runs `body` while no round is written.
+    /// Runs `body` while no round is being written.
     func pausing<Result: Sendable, Failure: Error>(
         _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -397,7 +397,7 @@ struct CatalogWriter: Sendable {
 final class CatalogRounds: Sendable {
     private let turn = ClassedMutex((), .mayWaitForCatalog)
 
-    /// Runs `body` while no round is written.
+    /// Runs `body` while no round is being written.
     func pausing<Result: Sendable, Failure: Error>(
         _ body: () throws(Failure) -> Result
     ) throws(Failure) -> Result {
@@ -408,8 +408,8 @@ final class CatalogRounds: Sendable {
 /// The dates of uses, based on the wall clock. All dates are distinct, and they stay in order even if the clock is set
 /// back slightly.
 ///
-/// When a clock that was years ahead is corrected, the new time is used, and dates that were recorded meanwhile are
-/// moved back.
+/// When a clock that was years ahead is corrected, the new time is used, and dates that were recorded in the meantime
+/// are moved back.
 struct UseTimes: Sendable {
     private var last = Date.distantPast
 

@@ -39,7 +39,7 @@ final class EvictionQueue: Sendable {
     /// Reads the order from the catalog, unless it has been read. The method blocks.
     func read() throws {
         guard !isRead else { return }
-        // No round is written meanwhile. Later changes are reported to the order.
+        // No round is written in the meantime. Later changes are reported to the order.
         try rounds.pausing {
             var new = EvictionOrder(policy.makeStrategy, quotaCount: quotas.count)
             try catalog.uses.forEachEvictable { note($0, quota: quota(of: $0), in: &new) }
@@ -109,7 +109,7 @@ final class EvictionQueue: Sendable {
     }
 
     /// Adds resources that may now be evicted, as the catalog describes them. The method blocks. No round may be
-    /// written meanwhile.
+    /// written in the meantime.
     ///
     /// - Parameter andParts: Whether to add the parts of the resources as well.
     func recordEvictable(_ keys: [CacheKey], andParts: Bool = false) throws {
@@ -123,14 +123,14 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Removes resources that were pinned, and their parts. The method blocks. No round may be written meanwhile.
+    /// Removes resources that were pinned, and their parts. The method blocks. No round may be written in the meantime.
     func recordPinned(_ keys: [CacheKey]) throws {
         guard isRead else { return }
         let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }
         remove(keys + parts)
     }
 
-    /// Records the changes that a round has written. The method blocks. No other round may be written meanwhile.
+    /// Records the changes that a round has written. The method blocks. No other round may be written in the meantime.
     func recordRound(_ generations: [Generation], _ pending: Flusher.Pending) {
         let stored = generations.compactMap { generation in
             generation.isRetired.load(ordering: .relaxed)

@@ -5,7 +5,7 @@ import Synchronization
 /// The evictor of a store's media, which decides when media is evicted, and how much of it.
 ///
 /// It frees space for new bytes, and enforces the capacity, the quotas, the maximum age and the minimum free space of
-/// the volume. It is a value that operates on a store; ``VersionEvictor`` frees the bytes.
+/// the volume. It is a value type, and its state belongs to the store. ``VersionEvictor`` frees the bytes.
 struct Evictor: Sendable {
     /// The state of a store's eviction.
     final class State: Sendable {
@@ -281,7 +281,7 @@ struct Evictor: Sendable {
             let free = try await store.executor.run(in: .maintenance) { try store.directory.spaceForMedia() }
             if let size = state.limit.adapt(toFreeSpace: free) { _ = try await evict(to: size) }
         } catch let error as CacheError where error.code == .closed {
-            // The next opening checks again.
+            // The check is repeated the next time the cache is opened.
         } catch {
             store.reporter.warn("the volume's free space could not be checked, so the check will be retried: \(error)")
         }
@@ -319,7 +319,7 @@ struct Evictor: Sendable {
                     if let oldest = state.ages.oldest { try evict(usedBefore: oldest) }
                 }
             } catch let error as CacheError where error.code == .closed {
-                // The next opening checks again.
+                // The check is repeated the next time the cache is opened.
             } catch {
                 store.reporter.warn("media that is too old could not be evicted, so eviction will be retried: \(error)")
             }
@@ -347,7 +347,7 @@ struct Evictor: Sendable {
 
     /// Evicts `count` bytes of media and rows together. The method blocks.
     ///
-    /// - Returns: The number of bytes that were freed, or 1 if another task freed bytes meanwhile.
+    /// - Returns: The number of bytes that were freed, or 1 if another task freed bytes in the meantime.
     private func freeRows(_ count: Int64) -> Int64 {
         count > 0 ? free(count, rowBytes: GenerationDescription.leastRowBytes) : 1
     }
@@ -373,8 +373,8 @@ struct Evictor: Sendable {
             if search != nil {
                 freed += try freeUnused(count - freed, upTo: most - freed, rowBytes: rowBytes)
                 if freed == 0, store.writer.isPending {
-                    // Media that was just closed is not in the catalog yet. If it can't be written, this has been
-                    // reported, and there may be other media to evict.
+                    // Media that was just closed is not in the catalog yet. If it can't be written, the failure has
+                    // already been reported, and there may be other media to evict.
                     if (try? store.writer.writeChanges()) != nil {
                         freed = try freeUnused(count, upTo: most, rowBytes: rowBytes)
                     }
@@ -397,7 +397,7 @@ struct Evictor: Sendable {
 
     private func warn(_ error: any Error) { store.reporter.warn("eviction failed: \(error)") }
 
-    /// Resources that are evicted completely, in one transaction.
+    /// Resources that are evicted as a whole, in one transaction.
     private struct Batch {
         var keys: [CacheKey] = []
         var byteCount: Int64 = 0
@@ -409,7 +409,7 @@ struct Evictor: Sendable {
     /// as far as needed. Resources with readers are skipped.
     ///
     /// - Parameters:
-    ///   - isAhead: Whether no space is needed yet, in which case a body or a start is only evicted completely.
+    ///   - isAhead: Whether no space is needed yet, in which case a body or a start is evicted entirely or not at all.
     ///   - quota: The quota to evict from; `nil` for all media.
     ///   - rowBytes: The number of bytes that are counted for the row of each evicted resource.
     private func freeUnused(

@@ -10,7 +10,7 @@ import Glibc
 import Musl
 #endif
 
-/// The export of complete resources into files, as a value that operates on a store.
+/// A value type that exports complete resources from a store to files.
 struct Exporter: Sendable {
     private let store: Store
 

@@ -129,7 +129,7 @@ final class FileRemover: Sendable {
             guard try removeOrphans(isLive) else { return }
             try directory.recordSwept(since: failed)
         } catch {
-            // The sweep is still recorded as pending, and the next opening tries again.
+            // The sweep is still recorded as pending, and is retried the next time the cache is opened.
             reporter.warn("files left by a crash could not be removed: \(error)")
         }
     }

@@ -10,8 +10,8 @@ struct GenerationTable: Sendable {
         /// The generation becomes current if it is proven or nothing else is stored. It is retired if it is removed, or
         /// released unproven.
         case candidate
-        /// The generation is retired if it is removed or evicted, or if another version is proven. If it is closed, it
-        /// stays stored, but is no longer in the table.
+        /// The generation is retired if it is removed or evicted, or if a different version is proven. If it is closed,
+        /// it stays stored, but is no longer in the table.
         case current
         /// The generation is removed from the table when it has no lease and no record.
         case retired
@@ -24,7 +24,7 @@ struct GenerationTable: Sendable {
         var isRecorded: Bool
         var leases = 0
         var users: [WeakUser] = []
-        /// The number that orders generations by their creation.
+        /// A number that orders generations by creation.
         let sequence: UInt64
         /// The stamp of the generation's last lease. Stamps show which generations were used recently, and whether a
         /// generation has been used since a check.
@@ -145,7 +145,7 @@ struct GenerationTable: Sendable {
 
     /// Records that the task has read the key's record.
     ///
-    /// - Returns: Whether the record did not change meanwhile. Changes to other keys do not matter.
+    /// - Returns: Whether the record has not changed in the meantime. Changes to other keys do not matter.
     mutating func endReading(_ key: CacheKey) -> Bool { reading.removeValue(forKey: key) == false }
 
     private mutating func recordChange(of key: CacheKey) {
@@ -250,7 +250,7 @@ struct GenerationTable: Sendable {
 
     /// Records that the key is about to be removed, or evicted if no user has it open.
     ///
-    /// - Returns: `false`, without a change, if the key must not be removed or evicted.
+    /// - Returns: `false`, and changes nothing, if the key must not be removed or evicted.
     mutating func beginRemoval(_ key: CacheKey, ifUnused: Bool) -> Bool {
         guard !isClosed, !ifUnused || isUnused(key) else { return false }
         removing.insert(key)

@@ -3,8 +3,8 @@ import Synchronization
 /// The turns of tasks that change the state of a key. Tasks get the turn one at a time, first come, first served. A
 /// waiting task does not occupy a thread.
 ///
-/// Turns of different keys are independent. A task may keep the turn of its key during slow I/O. Meanwhile, it may wait
-/// only for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check this.
+/// Turns of different keys are independent. A task may retain the turn of its key during slow I/O. Meanwhile, it may
+/// wait only for turns of a later ``TurnKind``, and not for the turn of another key. Debug builds check this.
 package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
     private struct Waiter {
         let number: UInt64

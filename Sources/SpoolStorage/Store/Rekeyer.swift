@@ -64,7 +64,8 @@ extension Store {
             // Otherwise, the previous catalog could reappear after a loss of power, and its media files would be
             // missing.
             guard isDurable else { return }
-            // Opening the directory removes the previous media files. If it fails, the next opening removes them.
+            // Opening the directory removes the previous media files. If this fails, they are removed the next time it
+            // is opened.
             _ = try? CacheDirectory(opening: path, key: key, fileSystem: fileSystem, bytes: byteStore, now: clock.now())
                 .sweep().close()
         }
@@ -72,13 +73,14 @@ extension Store {
     }
 }
 
-/// An operation that copies a closed cache, encrypts the copy with another key, and replaces the cache with the copy.
+/// An operation that copies a closed cache, encrypts the copy with a different key, and replaces the cache with the
+/// copy.
 ///
 /// Each media file is copied to a new name in the same directory, and a second catalog refers to the copies. At the
 /// end, the second catalog is renamed over the first one, and the previous media files are removed.
 ///
 /// Until the rename, the cache is unchanged. If the process is killed before the rename, no record names the copied
-/// files. The next opening removes them and the second catalog.
+/// files. They and the second catalog are removed the next time the cache is opened.
 ///
 /// The copy is not created in a second directory next to the first one. A cache directory may be the root of a volume,
 /// or in a directory that its owner may not write to.
@@ -154,7 +156,7 @@ private struct Rekeyer: Sendable {
         }
     }
 
-    /// A version whose blocks are being copied into another file.
+    /// A version whose blocks are being copied to a different file.
     private struct VersionCopy: Sendable {
         let stored: GenerationRecord
         let source: any StoredFile
@@ -251,9 +253,9 @@ private struct Rekeyer: Sendable {
         try copy.finish(fileSystem)
         try catalog.close()
         try fileSystem.rename(copy.path, to: catalog.path)
-        // If this fails, the next opening removes the previous media files.
+        // If this fails, the previous media files are removed the next time the directory is opened.
         let isDurable = (try? fileSystem.synchronizeDirectory(directory.path)) != nil
-        try? directory.close()  // The next opening then checks the files, as after an unclean shutdown.
+        try? directory.close()  // The files are checked on the next start, as after an unclean shutdown.
         return isDurable
     }
 
@@ -262,7 +264,7 @@ private struct Rekeyer: Sendable {
         copy.discard(directory.fileSystem)
         try? catalog.close()  // The catalog was opened read-only.
         for name in created.names.withLock({ $0 }) { directory.removeMedia(name) }
-        try? directory.close()  // The next opening then removes files without a record, as after an unclean shutdown.
+        try? directory.close()  // Files without a record are removed on the next start, as after an unclean shutdown.
     }
 }
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// The removal and pinning of resources, as a value that operates on a store.
+/// A value type that removes, pins and unpins the resources of a store.
 struct ResourceRemover: Sendable {
     private let store: Store
 
@@ -108,7 +108,7 @@ struct ResourceRemover: Sendable {
 
     /// Removes unused keys in one transaction. The caller has their turns. The method blocks.
     ///
-    /// Keys that were opened meanwhile are skipped. Pinned keys are also skipped, unless `evenPinned` is `true`.
+    /// Keys that were opened in the meantime are skipped. Pinned keys are also skipped, unless `evenPinned` is `true`.
     ///
     /// - Returns: The resources that were removed.
     func removeUnused(_ keys: [CacheKey], evenPinned: Bool) throws -> [RemovedUnused] {

@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The maximum number of stored bytes: the capacity, or less if other programs need the space of the volume.
+/// The maximum number of stored bytes: the capacity, or less if other programs need space on the volume.
 ///
 /// This type sets the store's ``Ledger/limit``, but does not evict media.
 final class SpaceLimit: Sendable {
@@ -38,7 +38,7 @@ final class SpaceLimit: Sendable {
 
     /// Adapts the limit to the free space of the volume.
     ///
-    /// - Returns: The number of stored bytes down to which to evict; `nil` if no more bytes than that are stored.
+    /// - Returns: The number of bytes that may remain stored; `nil` if nothing has to be evicted.
     func adapt(toFreeSpace free: Int64) -> Int64? {
         let used = ledger.used
         let size = max(0, used.addingReportingOverflow(free - minimumFreeSpace).partialValue)
@@ -105,7 +105,7 @@ extension CacheCapacity {
 final class AgeLimit: Sendable {
     /// The maximum age; `nil` if only space limits the cache.
     let age: Duration?
-    /// The time from which ages count; `nil` without a maximum age, and in a read-only store.
+    /// The time from which ages are measured; `nil` without a maximum age, and in a read-only store.
     private let start = Mutex<AgeStart?>(nil)
     private let catalog: Catalog
     private let clock: CacheClock
@@ -116,7 +116,7 @@ final class AgeLimit: Sendable {
         self.clock = clock
     }
 
-    /// Reads the time from which ages count, before the store records a use. The method blocks.
+    /// Reads the time from which ages are measured, before the store records a use. The method blocks.
     func readStart() throws {
         guard let age else { return }
         let (record, newestUse) = (try catalog.settings.ageRecord(), try catalog.uses.newestUse())
@@ -147,7 +147,7 @@ final class AgeLimit: Sendable {
 
     /// The interval between two checks for media that is too old; `nil` without a maximum age.
     ///
-    /// Media stays at most a tenth longer than allowed, unless the maximum age is very short, and the checks take
-    /// almost no time.
+    /// Media stays at most a tenth longer than allowed, unless the maximum age is very short. The checks take almost no
+    /// time.
     var checkInterval: Duration? { age.map { min(max($0 / 10, .seconds(1)), .seconds(3600)) } }
 }

@@ -103,7 +103,7 @@ extension StoredResourceRecord {
     }
 }
 
-/// The sets of resources to store offline, with their names and members. This type is a value that operates on a store.
+/// A value type that reads and changes a store's sets of resources to store offline, with their names and members.
 package struct StoredDownloads: Sendable {
     private let store: Store
 

@@ -5,7 +5,7 @@ import Synchronization
 extension Store: GenerationOwner {
     var elapsed: Duration { clock.elapsed() }
 
-    /// Returns a lease on the stored version of the key, opened if necessary; `nil` if nothing is stored.
+    /// Returns a lease on the stored version of the key, which is opened if necessary; `nil` if nothing is stored.
     ///
     /// If nothing is stored, but a version that is being received has stored bytes, that version becomes the stored
     /// one. A version in an unknown format counts as not stored, and is not changed.
@@ -27,7 +27,8 @@ extension Store: GenerationOwner {
     /// Creates a new version in addition to the stored one.
     ///
     /// The new version replaces the stored one when one of its blocks, or all of it, is on disk. If nothing is stored,
-    /// the new version becomes the stored one with its first byte. If the version ends before that, nothing is stored.
+    /// the new version becomes the stored one when its first byte is stored. If the version ends before that, nothing
+    /// is stored.
     ///
     /// - Parameters:
     ///   - url: The scheme, host and path. Other parts are removed when the URL is recorded.
@@ -72,7 +73,7 @@ extension Store: GenerationOwner {
     /// Returns whether readers of another user depend on a version that is open for the key and satisfies `predicate`.
     ///
     /// A version without stored bytes counts as well, because its first response has just started. A version in memory
-    /// does not count, because it has no place in the cache that another version could take.
+    /// does not count, because it does not occupy a place in the cache that a different version could take.
     package func isFilled(
         _ key: CacheKey, besides user: any GenerationUser, where predicate: (Generation) -> Bool
     ) -> Bool {

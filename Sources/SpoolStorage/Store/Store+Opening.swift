@@ -5,8 +5,9 @@ import Synchronization
 extension Store {
     /// Opens the cache in the directory at `path`, or creates it. If `path` is `nil`, creates a cache in memory.
     ///
-    /// The method does not examine any media. Files that an unclean shutdown left are removed in the background. If the
-    /// disk is full or read-only, stored media can be played, but new media is not stored; see ``readOnlyReason``.
+    /// The method does not examine any media. Files left behind by an unclean shutdown are removed in the background.
+    /// If the disk is full or read-only, stored media can be played, but new media is not stored; see
+    /// ``readOnlyReason``.
     ///
     /// - Parameter previous: A read-only store to replace. Both stores share open files, and the disk must accept
     ///   writes.
@@ -53,7 +54,7 @@ extension Store {
                 used: try directory.catalog.settings.storedBytes(capacity: capacity),
                 rowBytes: try directory.catalog.settings.rowBytes(capacity: capacity),
                 pool: previous?.pool, executor: executor, clock: clock, report: report)
-            // The catalog that was set aside occupies space until a later opening removes it.
+            // The catalog that was set aside occupies space until it is removed.
             store.ledger.setAsideByteCount = setAside
             if directory.access.isWritable { try store.eviction.ages.readStart() }
             return store
@@ -105,7 +106,7 @@ extension Store {
         writer.start()
         versions.prepareFile()
         warmUp()
-        // Files without a record, which an unclean shutdown left, are removed.
+        // Files without a record, left behind by an unclean shutdown, are removed.
         work.start(in: .maintenance) { [weak self] in self?.sweepNow() }
         evictor.start()
     }
@@ -162,7 +163,7 @@ extension Store {
         if let failure { throw failure }
     }
 
-    /// Publishes in the lock file the address at which other processes can reach this one; `nil` removes it.
+    /// Publishes in the lock file the address at which other processes can reach this one; `nil` removes the address.
     package func announce(_ text: String?) async throws {
         try await executor.run { [directory] in try directory.announce(text) }
     }

@@ -3,9 +3,9 @@ import Synchronization
 
 /// The owner of a cache's media: the only type that opens, creates and removes media files.
 ///
-/// The store consists of the table of versions, the turns of keys and the leases. All other work is done by values that
-/// operate on a store: ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``, ``StoredDownloads``,
-/// ``Verifier`` and ``Exporter``.
+/// The store consists of the table of versions, the turns of keys and the leases. All other work is done by value types
+/// that operate on a store: ``VersionOpener``, ``CatalogWriter``, ``Evictor``, ``ResourceRemover``,
+/// ``StoredDownloads``, ``Verifier`` and ``Exporter``.
 ///
 /// A process has one ``Generation`` for each version. Readers, transfers, slices, checks, exports, eviction and a late
 /// close share it and hold leases on it. Operations on a key are serialized: a task that opens, removes, evicts or pins
@@ -22,8 +22,8 @@ import Synchronization
 /// the rule of ``LockClass``.
 /// 1. a key's turn, or the turn of eviction, then the turn of changes to the catalog (asynchronous, so no thread is
 ///    occupied);
-/// 2. a media file's writer, held while that file stores and evicts (its descriptor is opened meanwhile). Work for all
-///    keys only tries to take it;
+/// 2. a media file's writer, held while that file stores and evicts (its descriptor may be opened during this time).
+///    Work for all keys only tries to take it;
 /// 3. the rounds of writing, then the catalog's only writer (the catalog and the table are changed together);
 /// 4. locks that are held only for a lookup, such as `table`, a media file's map, the order of eviction and the file
 ///    pool. The lock of a ``Ledger`` is innermost.
@@ -47,7 +47,7 @@ package final class Store: Sendable {
         /// The maximum time that a player waits for space on disk. Players wait if the disk is slow, or if another
         /// program has locked the catalog. The time is short, because it delays playback.
         ///
-        /// With a limit of 50 ms, blocks were not stored on a machine that was merely busy with other work.
+        /// With a limit of 50 ms, some blocks were not stored on a machine that was merely busy with other work.
         package var spaceTimeout = Duration.milliseconds(200)
         /// The maximum number of media files that may be open concurrently, which must be at least 8.
         package var openFileLimit: Int
@@ -279,8 +279,8 @@ package final class Store: Sendable {
     ///   - key: The key of one resource; `nil` for all.
     ///   - repairing: Whether to discard bad blocks, so that they are fetched again. If not, they stay recorded until
     ///     they are read.
-    ///   - progress: A function that is called on any thread with the number of checked blocks and the number of all
-    ///     blocks.
+    ///   - progress: A function that may be called on any thread, with the number of checked blocks and the total
+    ///     number of blocks.
     /// - Throws: ``CacheError`` if the catalog can't be read or repaired, or if the store is closed;
     ///   `CancellationError`.
     package func verify(
@@ -291,8 +291,8 @@ package final class Store: Sendable {
 
     /// Copies a complete resource into a file. Every byte is checked against its checksum as it is copied.
     ///
-    /// The file is written under another name in the same folder, and renamed when it is complete. An existing file is
-    /// replaced, and its mode is preserved.
+    /// The file is written under a different name in the same folder, and renamed when it is complete. An existing file
+    /// is replaced, and its mode is preserved.
     ///
     /// - Throws: ``CacheError``: `notStored`, `incomplete` with the first missing range, or `storage` if the file can't
     ///   be written.

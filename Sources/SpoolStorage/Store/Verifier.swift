@@ -161,8 +161,8 @@ extension Generation {
     }
 }
 
-/// A comparison of the claims of all versions, the sums in the catalog and the blocks on disk. This type is a value
-/// that operates on an idle store, for tests and simulations.
+/// A comparison of the claims of all versions, the sums in the catalog and the blocks on disk. It requires an idle
+/// store, and is intended for tests and simulations.
 struct LedgerCheck: Sendable {
     private let store: Store
 

@@ -2,11 +2,11 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The eviction of the bytes that ``Evictor`` chooses: whole resources, parts of versions, and ranges of open versions
-/// that are not near any reader.
+/// A value type that evicts the bytes chosen by ``Evictor``: whole resources, parts of versions, and ranges of open
+/// versions that are not near any reader.
 ///
-/// This type is a value that operates on a store. The caller has the turn of each key, unless a method's documentation
-/// states otherwise.
+/// Its state belongs to the store. The caller must have the turn of each key, unless a method's documentation states
+/// otherwise.
 struct VersionEvictor: Sendable {
     /// The state that all evictors of a store share.
     final class State: Sendable {
@@ -53,8 +53,8 @@ struct VersionEvictor: Sendable {
 
     // MARK: - Unused media
 
-    /// Evicts unused resources completely. Resources that have been opened or pinned meanwhile are skipped. The method
-    /// blocks.
+    /// Evicts unused resources completely. Resources that have been opened or pinned in the meantime are skipped. The
+    /// method blocks.
     ///
     /// - Returns: The resources that were evicted.
     func evict(_ keys: [CacheKey]) throws -> [RemovedUnused] {

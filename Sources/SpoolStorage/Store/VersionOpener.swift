@@ -2,7 +2,7 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// The opening of stored versions and the creation of new ones, as a value that operates on a store.
+/// A value type that opens the stored versions of a store and creates new ones.
 struct VersionOpener: Sendable {
     private let store: Store
 
@@ -13,7 +13,7 @@ struct VersionOpener: Sendable {
     /// Opens the version that is stored for a key. The caller has the key's turn. The method blocks.
     ///
     /// - Parameter read: A function that returns the record; `nil` to read it from the catalog. Tests use the function
-    ///   to replace the stored version meanwhile.
+    ///   to replace the stored version in the meantime.
     func openStored(
         _ key: CacheKey, _ user: (any GenerationUser)?, reading read: ((String) throws -> ResourceRecord?)? = nil
     ) throws -> Lease? {
@@ -64,7 +64,8 @@ struct VersionOpener: Sendable {
             store.ledger.correctRows(by: correction.rowBytes)
             return true
         } catch let error as CacheError where error.code == .storage {
-            // The next opening tries again. Until then, the space accounting uses the changed numbers.
+            // The correction is retried the next time the resource is opened. Until then, the space accounting uses the
+            // changed numbers.
             store.reporter.warn("the byte counts of \(record.url) could not be corrected: \(error)")
             return false
         }
