@@ -87,8 +87,8 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
     /// The port to connect to.
     package var effectivePort: Int { port ?? scheme.defaultPort }
 
-    /// Returns whether both URLs have the same scheme, host and port. A missing port equals the default port (RFC 9110
-    /// §4.3.1).
+    /// Returns whether both URLs have the same scheme, host and port. A missing port is equivalent to the default port
+    /// (RFC 9110 §4.3.1).
     package func isSameOrigin(as other: OriginURL) -> Bool {
         scheme == other.scheme && host == other.host && effectivePort == other.effectivePort
     }
@@ -176,7 +176,7 @@ extension String {
 package struct AddressError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kind of error. The proxy server responds to all kinds with status 400.
     package enum Code: Hashable, Sendable {
-        /// The proxy path starts with neither `/http/` nor `/https/`, or the URL has another scheme.
+        /// The proxy path starts with neither `/http/` nor `/https/`, or the URL has a different scheme.
         case scheme
         /// The host is missing, or is neither a name nor an IP address.
         case host

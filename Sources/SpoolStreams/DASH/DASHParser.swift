@@ -59,7 +59,8 @@ struct DASHParser {
     /// An element whose end has not been read yet.
     private struct Element {
         let tagName: ArraySlice<UInt8>
-        /// The name without the namespace prefix of DASH's elements. It is empty for an element in another namespace.
+        /// The name without the namespace prefix of DASH's elements. It is empty for an element in a different
+        /// namespace.
         let name: String
         /// The prefixes that are declared for the namespace of DASH in the element.
         let prefixes: [ArraySlice<UInt8>]
@@ -194,7 +195,7 @@ struct DASHParser {
         let local = tag.name.localName
         let own = tag.name[..<local.startIndex]
         let prefixes = try declaredPrefixes(in: tag)
-        // Some players ignore namespaces, so the prefix of the root is known even if it is declared again.
+        // Some players ignore namespaces, so the prefix of the root is recognized even if it is declared again.
         let isKnown = local.count <= 32 && (own.elementsEqual(prefix) || prefixes.contains(own.dropLast()))
         let name = isKnown ? String(decoding: local, as: UTF8.self) : ""
         if open.count == 1, firstChild == nil, !local.elementsEqual("ProgramInformation".utf8) {

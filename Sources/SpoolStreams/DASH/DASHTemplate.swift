@@ -1,12 +1,12 @@
 /// A template of segment URLs, with numbers or times as placeholders (ISO/IEC 23009-1 §5.3.9.4.4).
 package struct DASHTemplate: Hashable, Sendable {
-    /// The texts before, between and after the numbers. A template without a number is one piece.
+    /// The text before, between and after the numbers. A template without a number is one piece.
     private let pieces: [String]
 
     /// The maximum size of a template with its values, in bytes. Players do not request longer URLs.
     private static let limit = 2048
 
-    /// Creates a template. This takes a limited time, because long texts are rejected.
+    /// Creates a template. The time for this is bounded, because long texts are rejected.
     ///
     /// The result is `nil` if the URLs cannot be requested through the proxy, or if the text is too long. It is also
     /// `nil` if an identifier is unknown or not closed.

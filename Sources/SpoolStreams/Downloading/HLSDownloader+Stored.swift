@@ -5,8 +5,8 @@ public import Spool
 /// An HLS variant with at least one stored segment.
 ///
 /// A player measures how fast it receives bytes, and stored bytes are received quickly. Therefore, the player may
-/// switch from a stored variant to another one. To prevent this, limit the bit rate: `item.preferredPeakBitRate =
-/// Double(variant.bitRate)`.
+/// switch from a stored variant to a different one. To prevent this, limit the bit rate:
+/// `item.preferredPeakBitRate = Double(variant.bitRate)`.
 public struct HLSStoredVariant: Sendable, Hashable {
     /// The URL of the variant's media playlist, or the URL of the playlist if the stream has no variants.
     public internal(set) var url: URL

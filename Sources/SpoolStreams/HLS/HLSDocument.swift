@@ -3,7 +3,7 @@ import ByteRanges
 /// An HLS playlist, parsed once into its text, the positions of its references in the text, and its contents.
 ///
 /// Its methods rewrite the playlist, filter it and list its keys. They also work on a playlist with errors, because
-/// players accept many errors. In this case, ``playlist`` is `nil`.
+/// players accept many errors. For such a playlist, ``playlist`` is `nil`.
 package struct HLSDocument: Sendable {
     /// The maximum number of references in a playlist. A day of one-second segments needs fewer than 200,000.
     package static let maximumReferences = 1_000_000
@@ -63,7 +63,7 @@ package struct HLSDocument: Sendable {
         var parser = HLSParser(
             HLSVariables(query: url.reference.query, imported: imported), maximumReferences: maximumReferences)
         try parser.read(bytes)
-        // A reference that consists of a fragment resolves to the same URL as an empty one.
+        // A reference that consists only of a fragment resolves to the same URL as an empty one.
         let repeating = parser.references.count { $0.place.isEmpty || bytes[$0.place.lowerBound] == UInt8(ascii: "#") }
         try ManifestError.checkURLs(parser.references.count, in: url, withQuery: repeating)
         (self.bytes, self.url, self.imported) = (bytes, url, imported)
@@ -187,7 +187,7 @@ extension HLSDocument {
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.
     ///   - removesSteering: Whether to remove content steering. A steering server can replace the proxy's host in a URL
-    ///     with another host, which would then receive URLs of the proxy. The default is `false`.
+    ///     with a different host, which would then receive URLs of the proxy. The default is `false`.
     ///   - isMoved: See ``ReferenceRewriter/init(finalURL:requestedURL:isMoved:proxied:)``.
     ///   - servesAllOrigins: Whether the proxy serves all origins, so that the URLs of interstitial asset lists become
     ///     URLs of their origin. The default is `false`.

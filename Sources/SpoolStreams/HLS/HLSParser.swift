@@ -214,7 +214,7 @@ private struct HLSContentsReader {
             duration = DecimalNumbers.seconds(value.prefix { $0 != UInt8(ascii: ",") }) ?? 0
         case .byteRange:
             isMedia = true
-            byteRange = try checked(Self.byteRange(value), "a byte range that is not LENGTH or LENGTH@OFFSET")
+            byteRange = try checked(Self.byteRange(value), "invalid byte range: must be LENGTH or LENGTH@OFFSET")
         case .targetDuration:
             // Some master playlists also contain the header tags of a media playlist.
             playlist.targetDuration = DecimalNumbers.seconds(value)
@@ -273,7 +273,7 @@ private struct HLSContentsReader {
     mutating func readURI(_ bytes: ArraySlice<UInt8>) throws(ManifestError) {
         // A URI without a preceding tag is neither a segment nor a variant (RFC 8216 §4.3.2.1, §4.3.4.2).
         guard variant != nil || duration != nil else { return }
-        let uri = try substituted(try checked(String(validating: bytes, as: UTF8.self), "a URI that is not UTF-8"))
+        let uri = try substituted(try checked(String(validating: bytes, as: UTF8.self), "a URI is not UTF-8"))
         if let attributes = variant.take() {
             try readVariant(attributes, uri)
         } else {
@@ -303,7 +303,7 @@ private struct HLSContentsReader {
             let next = previous.flatMap { $0.uri == uri ? $0.end : nil }
             let start = try checked(
                 byteRange.offset ?? next,
-                "a byte range without an offset that does not follow another byte range of the same file")
+                "invalid byte range: without an offset, it must follow a byte range of the same file")
             range = try self.range(start, byteRange.length)
         }
         playlist.segments.append(
@@ -316,10 +316,11 @@ private struct HLSContentsReader {
 
     private mutating func readMap(_ attributes: HLSAttributeList) throws(ManifestError) {
         isMedia = true
-        let uri = try checked(try uri(of: attributes), "an initialization section without a URI")
+        let uri = try checked(try uri(of: attributes), "an initialization section has no URI")
         var range: Range<Int64>?
         if let attribute = attributes.first("BYTERANGE") {
-            let parts = try checked(Self.byteRange(attribute.value), "a byte range that is not LENGTH or LENGTH@OFFSET")
+            let parts = try checked(
+                Self.byteRange(attribute.value), "invalid byte range: must be LENGTH or LENGTH@OFFSET")
             range = try self.range(parts.offset ?? 0, parts.length)
         }
         map = HLSMap(uri: uri, byteRange: range)
@@ -335,22 +336,22 @@ private struct HLSContentsReader {
         keys.removeAll { $0.format == key.format }
         keys.append(key)
         guard keys.count <= 8 else {
-            throw ManifestError(.tooLarge, "line \(lineNumber): more than 8 keys for a segment")
+            throw ManifestError(.tooLarge, "line \(lineNumber): a segment has more than 8 keys")
         }
     }
 
     /// Reads a key, or returns `nil` for the method `NONE`.
     private mutating func key(_ attributes: HLSAttributeList) throws(ManifestError) -> HLSKey? {
-        let method = try checked(attributes.symbol("METHOD"), "a key without a method")
+        let method = try checked(attributes.symbol("METHOD"), "a key has no method")
         if method == "NONE" { return nil }
-        let uri = try checked(try uri(of: attributes), "a key without a URI")
+        let uri = try checked(try uri(of: attributes), "a key has no URI")
         return HLSKey(method: method, uri: uri, format: try string("KEYFORMAT", of: attributes) ?? "identity")
     }
 
     private mutating func readRendition(_ attributes: HLSAttributeList) throws(ManifestError) {
         // Unknown types are ignored, as in players.
         guard let kind = attributes.symbol("TYPE").flatMap(HLSRendition.Kind.init(rawValue:)) else { return }
-        let groupID = try checked(try string("GROUP-ID", of: attributes), "a rendition without a group")
+        let groupID = try checked(try string("GROUP-ID", of: attributes), "a rendition has no group")
         playlist.renditions.append(
             HLSRendition(
                 kind: kind, groupID: groupID, name: try string("NAME", of: attributes) ?? "",
@@ -376,7 +377,7 @@ private struct HLSContentsReader {
     private mutating func substituted(_ text: String) throws(ManifestError) -> String {
         guard HLSVariables.mayOccur(in: text) else { return text }
         let result = try variables.substituted(text, limit: HLSPlaylist.maximumBytes - substitutedBytes)
-        let substituted = try checked(result, "a variable that is not defined")
+        let substituted = try checked(result, "a variable is not defined")
         substitutedBytes += substituted.utf8.count
         return substituted
     }

@@ -54,8 +54,8 @@ package struct ManifestError: Error, Hashable, Sendable, CustomStringConvertible
 
 /// The maximum time for which a manifest may be stored, according to its content. HTTP may allow only a shorter time.
 ///
-/// A stale live manifest stops playback permanently. Therefore, the limit for a manifest that may change is shorter
-/// than the time after which a player requests it again.
+/// A stale live manifest would stop playback permanently. Therefore, the limit for a manifest that may change is
+/// shorter than the time after which a player requests it again.
 package enum ManifestLifetime: Hashable, Sendable {
     /// The manifest is complete and will not change.
     case unchanging

@@ -62,7 +62,7 @@ package struct ReferenceRewriter {
     /// A manifest may contain many bases, and the time to create a rewriter is proportional to the size of its base.
     private static let maximumBase = (path: 2048, target: 8192)
 
-    /// Returns a rewriter for references that are relative to another base, such as a `BaseURL` in DASH. The client
+    /// Returns a rewriter for references that are relative to a different base, such as a `BaseURL` in DASH. The client
     /// resolves them correctly if it requests the base from the proxy.
     ///
     /// - Returns: `nil` if the base cannot be requested through the proxy or is too long.
