@@ -25,7 +25,7 @@ package enum Block {
     /// Returns the byte range of a full-size block.
     package static func range(of index: Int64) -> Range<Int64> { index * size..<(index + 1) * size }
 
-    /// Returns the indices of all blocks that contain bytes of `range`.
+    /// Returns the indices of all blocks that contain bytes in `range`.
     package static func indices(touching range: Range<Int64>) -> Range<Int64> {
         guard !range.isEmpty else { return 0..<0 }
         return index(of: range.lowerBound)..<index(of: range.upperBound - 1) + 1

@@ -146,7 +146,7 @@ extension ByteRangeSet {
         return range.lowerBound <= offset
     }
 
-    /// Returns whether the set contains all bytes of `range`. The result is `true` for an empty range.
+    /// Returns whether the set contains all bytes in `range`. The result is `true` for an empty range.
     public func contains(_ range: Range<Int64>) -> Bool {
         guard !range.isEmpty else { return true }
         guard let held = leaves.range(at: leaves.positionOfFirstRange(endingAfter: range.lowerBound)) else {
@@ -223,7 +223,7 @@ extension ByteRangeSet {
 }
 
 extension ByteRangeSet {
-    /// Adds the bytes of `range`, and merges it with ranges that it overlaps or touches.
+    /// Adds the bytes in `range`, and merges it with ranges that it overlaps or touches.
     ///
     /// The range may contain bytes that are already in the set, and may be empty. Any part below offset 0 is ignored.
     package mutating func insert(_ range: Range<Int64>) {
@@ -255,7 +255,7 @@ extension ByteRangeSet {
         leaves.replace(start, end, with: lower..<upper)
     }
 
-    /// Removes the bytes of `range`. If `range` divides a range of the set, two ranges remain.
+    /// Removes the bytes in `range`. If `range` divides a range in the set, two ranges remain.
     package mutating func remove(_ range: Range<Int64>) {
         let range = Swift.max(range.lowerBound, 0)..<Swift.max(range.upperBound, 0)
         guard !range.isEmpty else { return }
@@ -283,7 +283,7 @@ extension ByteRangeSet {
         return common
     }
 
-    /// Adds all bytes of `other`.
+    /// Adds all bytes in `other`.
     ///
     /// A few ranges are inserted one by one. Many ranges are merged in one pass over both sets.
     package mutating func formUnion(_ other: ByteRangeSet) {
@@ -311,7 +311,7 @@ extension ByteRangeSet {
         self = union
     }
 
-    /// Removes all bytes of `other`. O(*m* log *n*) for *m* ranges in `other`.
+    /// Removes all bytes in `other`. O(*m* log *n*) for *m* ranges in `other`.
     package mutating func subtract(_ other: ByteRangeSet) {
         for range in other {
             remove(range)

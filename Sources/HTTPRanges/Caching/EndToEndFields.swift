@@ -171,8 +171,8 @@ extension HTTPFields {
     }
 }
 
-/// The request fields that select a response, so that one client's variant is never sent to another client (`Vary`, RFC
-/// 9110 §12.5.5, RFC 9111 §4.1).
+/// The request fields that select a response, so that a client never receives the wrong variant (`Vary`, RFC 9110
+/// §12.5.5, RFC 9111 §4.1).
 package struct Vary: Sendable, Hashable {
     /// A request field that `Vary` nominates.
     package struct Selected: Sendable, Hashable, Codable {
@@ -200,7 +200,7 @@ package struct Vary: Sendable, Hashable {
     /// protocol and HTTP caches”). Some servers omit `Origin` from `Vary`.
     ///
     /// - Parameter request: The fields of the request, or `nil` if they are not known. If the response names a fixed
-    ///   origin, which is not that of the request, `Origin` is not nominated.
+    ///   origin that is not the origin of the request, `Origin` is not nominated.
     package init(fields: HTTPFields, request: HTTPFields? = nil) {
         let elements = fields[values: .vary].flatMap { FieldText.elements($0) }
         var parsed = elements.map { $0 == "*" ? nil : HTTPField.Name(String($0))?.canonicalName }

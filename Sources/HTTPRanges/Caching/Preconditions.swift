@@ -36,7 +36,7 @@ package enum Preconditions {
             guard matches else { return .proceed }
             return isSafe ? .notModified : .failed
         }
-        // If there is no Last-Modified, the date of the response counts (RFC 9111 §4.3.2).
+        // If there is no Last-Modified, the date of the response is used (RFC 9111 §4.3.2).
         if isSafe, let date = date(request, .ifModifiedSince),
             let made = modified ?? stored[.date].flatMap({ HTTPDate(parsing: $0) }), made <= date
         {

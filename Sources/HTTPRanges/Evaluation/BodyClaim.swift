@@ -13,7 +13,7 @@ struct BodyClaim {
     var end: Int64?
     /// The length of the whole resource, if the headers contain it.
     var length: Int64?
-    /// The reason why only a part of the headers is used; `nil` if they are consistent.
+    /// The reason why only part of the headers is used; `nil` if they are consistent.
     var discrepancy: String?
 
     /// An error that states, in a sentence, why the headers can't be used.

@@ -21,8 +21,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
     ///   - text: The value of the field. Surrounding spaces are ignored, names are case-insensitive, and the weekday is
     ///     not checked against the date.
     ///   - currentYear: The year that determines the century of RFC 850's two-digit years. A year that would be more
-    ///     than 50 years later belongs to the previous century.
-    /// - Returns: `nil` for other text, an invalid day of the month, or a time after 23:59:60.
+    ///     than 50 years after `currentYear` is placed in the previous century.
+    /// - Returns: `nil` for any other text, an invalid day of the month, or a time after 23:59:60.
     package init?(parsing text: String, currentYear: Int = 2025) {
         let bytes = Array(FieldText.trimmed(text[...]).utf8)
         guard bytes.count >= 24, bytes.count <= 40 else { return nil }
@@ -166,7 +166,7 @@ package enum RetryAfter: Sendable, Hashable {
     /// The date before which no attempt should be made.
     case date(HTTPDate)
 
-    /// Parses digits, or a date in any of HTTP's three forms; `nil` for other text.
+    /// Parses digits, or a date in any of HTTP's three forms; `nil` for any other text.
     package init?(parsing text: String) {
         let value = FieldText.trimmed(text[...])
         if let seconds = FieldText.seconds(value.utf8) {

@@ -126,7 +126,7 @@ extension Validator: Codable, LosslessStringConvertible {
         return "\(entityTag?.text ?? "")|\(modifiedText ?? "")|\(date.map { "\($0.secondsSince1970)" } ?? "")"
     }
 
-    /// Parses the text of ``description``; `nil` for other text.
+    /// Parses the text of ``description``; `nil` for any other text.
     package init?(_ description: String) {
         // The search for the bars starts at the end, because a tag may contain bars, but a date can't.
         let utf8 = description.utf8
@@ -156,7 +156,7 @@ extension Validator: Codable, LosslessStringConvertible {
         try container.encode(description)
     }
 
-    /// Decodes the text that ``encode(to:)`` writes; throws `DecodingError.dataCorrupted` for other text.
+    /// Decodes the text that ``encode(to:)`` writes; throws `DecodingError.dataCorrupted` for any other text.
     package init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
         let text = try container.decode(String.self)
