@@ -119,7 +119,7 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     ///   - completion: A function that is called on the main thread when all received files are in the session's
     ///     folder. To store them and start more transfers, call `Downloads.handOver(to:)` in this function, and call
     ///     the system's handler afterwards.
-    /// - Returns: `false` if the call is for another session. `completion` is then not called.
+    /// - Returns: `false` if the call is for a different session. `completion` is then not called.
     @discardableResult
     public func handleEvents(
         forSession identifier: String, completion: @escaping @MainActor @Sendable () -> Void

@@ -190,7 +190,7 @@ extension GatheredBytes {
 extension Data: GatheredBytes {}
 
 /// A check, at regular ticks, of whether a body has stalled. A body has stalled if too few or no bytes are received
-/// while a reader waits.
+/// while a reader is waiting.
 ///
 /// A body that was never faster is not too slow, because another request would probably not be faster either. This type
 /// does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.

@@ -34,8 +34,8 @@ public enum HTTPUpstream {
 
     private static let lastShared = Mutex(Weak(transport: nil))
 
-    /// Returns the transport that is shared by all caches that are created without their own transport. It exists as
-    /// long as one of these caches uses it.
+    /// Returns the transport shared by all caches that are created without their own transport. It exists as long as
+    /// one of these caches uses it.
     ///
     /// Caches with the same directory can be joined only if they have the same transport.
     static func shared() -> any Upstream {

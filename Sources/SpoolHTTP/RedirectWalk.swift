@@ -66,7 +66,7 @@ struct RedirectWalk {
     /// `head` are added to the request's jar.
     ///
     /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. A request
-    /// with another method would have to be repeated or changed.
+    /// with any other method would have to be repeated or changed.
     ///
     /// - Throws: ``UpstreamError`` with code `invalidRedirect` if there are too many redirects, a loop, or several
     ///   targets. The same error is thrown if the target is invalid, not allowed, or an `http` URL after `https`.
@@ -111,7 +111,7 @@ struct RedirectWalk {
         return true
     }
 
-    /// The fields that may be sent to another origin. The list of nodes must stay in the request, so that a loop
+    /// The fields that may be sent to a different origin. The list of nodes must stay in the request, so that a loop
     /// through a redirect is detected (RFC 8586 §3).
     private static let portable: Set<HTTPField.Name> = [
         .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .accept, .acceptEncoding,
