@@ -181,7 +181,7 @@ struct DemandIndex {
         return isFound
     }
 
-    /// Returns all readers that want bytes in `range`.
+    /// Returns all readers that need bytes in `range`.
     mutating func readers(wanting range: Range<Int64>) -> [ReaderID] {
         var found: [ReaderID] = []
         search(.storedEnd, startingBefore: range.upperBound, beyond: range.lowerBound) { entry in

@@ -20,7 +20,7 @@ struct Plan: ~Copyable {
     var isClosing = false
     /// An estimate of the speed of the connection to the origin.
     var link = LinkEstimate()
-    /// The coordinator's decision on preloads while players wait.
+    /// The coordinator's decision about preloads while players are waiting.
     var preloadPermission = PreloadPermission.free
     /// Whether preloads had to yield when the transfers were last reviewed.
     private var didPreloadsYield = false
@@ -66,10 +66,10 @@ struct Plan: ~Copyable {
             inTransit: link.bytesInTransit, length: stored.length)
     }
 
-    /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
+    /// Whether a playback reader is waiting for bytes that may be received now, rather than after a retry.
     var isPlaybackWaiting: Bool { readers.expectantPlayers > 0 }
 
-    /// Whether transfers that only preloads need are paused, and no new ones start.
+    /// Whether transfers that are needed only by preloads are paused, and no new ones start.
     ///
     /// A waiting player of this resource takes effect immediately. The coordinator also considers that player, and
     /// limits the duration of the pause.
@@ -144,7 +144,7 @@ struct Plan: ~Copyable {
     }
 
     /// Returns whether the transfer may receive more bytes. Due to back-pressure, the transfer is at most a window
-    /// ahead of its readers. A transfer that only preloads need pauses while a player waits.
+    /// ahead of its readers. A transfer that is needed only by preloads is paused while a player is waiting.
     mutating func mayProceed(_ transfer: TransferState) -> Bool {
         if case .lacksSpace(let count) = transfer.flow, count == movements { return false }
         if isClosing || transfer.isValidation { return true }
@@ -366,7 +366,7 @@ extension Plan {
         return .stored(reader.position..<upper, freeUntil: max(upper, free))
     }
 
-    /// Wakes all readers that wait for a byte of `range`.
+    /// Wakes all readers that are waiting for a byte in `range`.
     mutating func wake(in range: Range<Int64>, _ actions: inout [Action]) {
         for id in readers.waiting(in: range) { wake(id, &actions) }
     }
@@ -425,10 +425,10 @@ extension Plan {
 // MARK: - Transfers
 
 extension Plan {
-    /// Returns whether a reader of at least this priority waits for bytes that the transfer receives.
+    /// Returns whether a reader of at least this priority is waiting for bytes that the transfer receives.
     func isAwaited(_ transfer: TransferState, by priority: Priority) -> Bool {
         if transfer.isValidation { return priority == .preload || isPlaybackWaiting }
-        // The range consists of whole blocks, because a reader also waits for missing bytes of its block that precede
+        // The range consists of whole blocks, because a reader also waits for missing bytes in its block that precede
         // its position.
         let range = Range(
             from: Block.roundDown(transfer.position), to: transfer.end.map { Block.end(at: $0.adding(-1)) } ?? .max)

@@ -15,7 +15,7 @@ extension Planner {
     /// Whether readers that are opened later wait until the origin has validated the stored bytes.
     package var needsValidation: Bool { plan.needsValidation }
 
-    /// Whether a playback reader waits for bytes that may be received now, rather than after a retry.
+    /// Whether a playback reader is waiting for bytes that may be received now, rather than after a retry.
     package var isPlaybackWaiting: Bool { plan.isPlaybackWaiting }
 
     // MARK: - Readers
@@ -31,7 +31,7 @@ extension Planner {
         }
     }
 
-    /// Returns whether a response with these bytes contains all bytes that the open readers want.
+    /// Returns whether a response with these bytes contains all bytes that the open readers need.
     ///
     /// - Parameter length: The length of the resource according to the response.
     package func isServed(by range: Range<Int64>, length: Int64?) -> Bool {
@@ -107,13 +107,13 @@ extension Planner {
         return end - transfer.position > plan.policy.maximumRequestSize
     }
 
-    /// Returns whether a reader waits for bytes that the transfer receives.
+    /// Returns whether a reader is waiting for bytes that the transfer receives.
     package func isAwaited(_ id: TransferID) -> Bool {
         plan.transfers[id].map { plan.isAwaited($0, by: .preload) } ?? false
     }
 
-    /// Returns whether a player waits for bytes that the transfer receives. The result is also `true` if the transfer
-    /// has ended.
+    /// Returns whether a player is waiting for bytes that the transfer receives. The result is also `true` if the
+    /// transfer has ended.
     package func isAwaitedByPlayer(_ id: TransferID) -> Bool {
         plan.transfers[id].map { plan.isAwaited($0, by: .playback) } ?? true
     }

@@ -147,7 +147,8 @@ extension Planner {
     /// Returns whether a transfer that now has a connection may send its request, and the actions to perform.
     /// Otherwise, the transfer is cancelled, and is planned again once its request may be sent.
     ///
-    /// The origin may have sent `Retry-After` in the meantime, or only preloads need the transfer while a player waits.
+    /// The origin may have sent `Retry-After` in the meantime, or the transfer may be needed only by preloads while a
+    /// player is waiting.
     package mutating func maySendRequest(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
@@ -156,7 +157,7 @@ extension Planner {
         return (false, actions)
     }
 
-    /// Returns whether only preloads need the transfer while a player waits.
+    /// Returns whether the transfer is needed only by preloads while a player is waiting.
     private mutating func yields(_ transfer: TransferState) -> Bool {
         transfer.priority == .preload && plan.mustPreloadsYield && !plan.isAwaited(transfer, by: .playback)
             && !plan.readers.reaches(
@@ -231,7 +232,7 @@ extension Planner {
     }
 
     /// Records that there was no space for the transfer's next bytes. The transfer pauses until a reader moves on,
-    /// unless a reader waits for these bytes.
+    /// unless a reader is waiting for these bytes.
     package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {
         guard mayStoreMore(id), let transfer = plan.transfers[id] else { return (.stop, []) }
         guard !isAwaited(id) else {
@@ -273,7 +274,7 @@ extension Planner {
         return (.none, actions + plan.settle())
     }
 
-    /// Records that the transfer's response was not usable, but that the same bytes may be requested again at once.
+    /// Records that the transfer's response was not usable, but that the same bytes may be requested again immediately.
     package mutating func transferRestarts(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         plan.transferFailed(id, .restart, now: now)
     }
@@ -290,7 +291,7 @@ extension Planner {
         plan.transferFailed(id, .interruption(retryAfter: retryAfter, jitter: jitter), now: now)
     }
 
-    /// Records that the transfer failed, and that a retry would fail too.
+    /// Records that the transfer failed, and that a retry would also fail.
     ///
     /// - Parameter isPersonal: Whether the credentials were rejected. Other readers try their own credentials.
     package mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
@@ -396,7 +397,7 @@ extension Planner {
 
     /// Records that a transfer has started a new version, and receives only `range` of that version.
     ///
-    /// - Returns: The removed readers, which want other bytes, and the actions to perform.
+    /// - Returns: The removed readers, which need other bytes, and the actions to perform.
     package mutating func partStarted(_ range: Range<Int64>, length: Int64?) -> (left: [ReaderID], actions: [Action]) {
         let left = plan.readers.ids.filter { id in
             plan.readers[id].map { !$0.isServed(by: range, length: length) } ?? false

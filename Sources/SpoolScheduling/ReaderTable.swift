@@ -3,7 +3,7 @@
 /// The table does not make decisions, and does not depend on the transfers. Each change to a reader also changes the
 /// indexes, so that these invariants always hold:
 /// - A reader's demand is in the index of its priority.
-/// - A reader that waits and may use stored bytes is in the list of waiting readers, at its position.
+/// - A waiting reader that may use stored bytes is in the list of waiting readers, at its position.
 /// - A reader's place in the queue is determined by its priority and by how long it has waited.
 /// - `expectantPlayers` is the number of playback readers whose bytes may be received now.
 struct ReaderTable {
@@ -26,7 +26,7 @@ struct ReaderTable {
 
     subscript(id: ReaderID) -> ReaderState? { readers[id] }
 
-    /// All readers, the oldest first.
+    /// All readers, oldest first.
     var ids: [ReaderID] { readers.keys.sorted() }
 
     /// All readers, in no particular order.
@@ -35,13 +35,13 @@ struct ReaderTable {
     /// The total number of readers that searches have examined. Tests compare it with the number of readers.
     var examined: Int { playback.demands.examined + preloads.demands.examined }
 
-    /// Returns the readers that wait for a byte of `range`, the oldest first.
+    /// Returns the readers that are waiting for a byte in `range`, oldest first.
     func waiting(in range: Range<Int64>) -> [ReaderID] {
         if playback.waiting.isEmpty && preloads.waiting.isEmpty { return [] }
         return (playback.waiting.readers(in: range) + preloads.waiting.readers(in: range)).sorted()
     }
 
-    /// Returns whether a reader of at least this priority waits for a byte of `range`.
+    /// Returns whether a reader of at least this priority is waiting for a byte in `range`.
     func isWaiting(in range: Range<Int64>, for priority: Priority) -> Bool {
         playback.waiting.contains(in: range) || (priority == .preload && preloads.waiting.contains(in: range))
     }
@@ -97,7 +97,7 @@ struct ReaderTable {
 
     /// Sets whether readers may use stored bytes.
     ///
-    /// - Returns: Whether a reader that waits may use stored bytes now.
+    /// - Returns: Whether a waiting reader may use stored bytes now.
     mutating func allowStored(_ mayUse: Bool) -> Bool {
         var isAwaited = false
         for id in ids {
@@ -195,7 +195,7 @@ struct ReaderTable {
         readers[id]?.queued = place
     }
 
-    /// Adds all readers that need bytes of `range` to the queue.
+    /// Adds all readers that need bytes in `range` to the queue.
     mutating func enqueue(wanting range: Range<Int64>) {
         for id in playback.demands.readers(wanting: range) { enqueue(id) }
         for id in preloads.demands.readers(wanting: range) { enqueue(id) }
@@ -229,7 +229,7 @@ struct ReaderState {
         case reading
         /// The reader's next bytes are not stored. The ticket orders the waiting readers. → reading, stalled
         case waiting(ticket: Int)
-        /// The reader waits for bytes that are requested again later. → reading, waiting
+        /// The reader is waiting for bytes that are requested again later. → reading, waiting
         case stalled(ticket: Int)
     }
 
@@ -262,7 +262,7 @@ struct ReaderState {
         self.mayUseStored = mayUseStored
     }
 
-    /// Returns whether these bytes contain all bytes that the reader still wants.
+    /// Returns whether these bytes contain all bytes that the reader still needs.
     func isServed(by range: Range<Int64>, length: Int64?) -> Bool {
         range.lowerBound <= position && bound(length: length) <= range.upperBound
     }
@@ -282,7 +282,7 @@ struct ReaderState {
 
 /// The readers that need a request, in the order in which they are served.
 ///
-/// Playback precedes preloads, and readers that wait precede those that read ahead. Within each group, the reader that
+/// Playback precedes preloads, and waiting readers precede those that read ahead. Within each group, the reader that
 /// has waited longest is first.
 struct ReaderQueue {
     /// The groups of readers, in order.
@@ -320,7 +320,7 @@ struct ReaderQueue {
     }
 }
 
-/// The readers that wait for a byte, by the byte's offset.
+/// The readers that are waiting for a byte, by the byte's offset.
 private struct WaitingReaders {
     private struct Entry {
         var offset: Int64
@@ -340,13 +340,13 @@ private struct WaitingReaders {
         if index < entries.count, entries[index].id == id { entries.remove(at: index) }
     }
 
-    /// Returns the readers that wait for a byte of `range`, by offset.
+    /// Returns the readers that are waiting for a byte in `range`, in order of offset.
     func readers(in range: Range<Int64>) -> [ReaderID] {
         guard !range.isEmpty else { return [] }
         return entries[first(from: range.lowerBound)...].prefix { $0.offset < range.upperBound }.map(\.id)
     }
 
-    /// Returns whether a reader waits for a byte of `range`.
+    /// Returns whether a reader is waiting for a byte in `range`.
     func contains(in range: Range<Int64>) -> Bool {
         let index = first(from: range.lowerBound)
         return index < entries.count && entries[index].offset < range.upperBound

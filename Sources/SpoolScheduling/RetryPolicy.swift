@@ -2,7 +2,7 @@
 ///
 /// Attempts are counted for each range of a resource. The count restarts after a block of new bytes has been received.
 public struct RetryPolicy: Sendable, Hashable {
-    /// The maximum number of retries in a row without a block of new bytes. The default is 5.
+    /// The maximum number of consecutive retries without a block of new bytes. The default is 5.
     public var maximumRetryCount: Int = 5
     /// The first delay. Each following delay is twice as long. The default is 200 ms.
     public var initialDelay: Duration = .milliseconds(200)

@@ -36,7 +36,7 @@ struct TransferTable {
 
     subscript(id: TransferID) -> TransferState? { transfers[id] }
 
-    /// All transfers, the oldest first.
+    /// All transfers, oldest first.
     var ids: [TransferID] { transfers.keys.sorted() }
 
     /// All transfers, in no particular order.
@@ -84,7 +84,7 @@ struct TransferTable {
     /// Records that the origin rejected a request, perhaps because of its size. Returns whether a smaller request is
     /// worth trying.
     ///
-    /// - Parameter areRangesSupported: Whether the origin has sent a part of the resource. Otherwise, the origin may
+    /// - Parameter areRangesSupported: Whether the origin has sent part of the resource. Otherwise, the origin may
     ///   reject all requests, and only a request with an open end is repeated.
     mutating func limitSize(after refused: TransferState, areRangesSupported: Bool) -> Bool {
         if refused.isOpenEnded, !refused.isSequential {
@@ -287,7 +287,7 @@ struct TransferState {
         case flowing
         /// The transfer has been paused, and not resumed since. → flowing
         case held
-        /// The transfer is paused until there are more movements than this number. → flowing
+        /// The transfer is paused until the number of movements exceeds this number. → flowing
         case lacksSpace(movements: Int)
     }
 
