@@ -76,7 +76,7 @@ struct BlockMap: Sendable {
 
     // MARK: - Queries
 
-    /// Returns the number of received bytes of the block at `index`, from its start.
+    /// Returns the number of received bytes in the block at `index`, from its start.
     func storedCount(of index: Int64) -> Int64 {
         let start = Block.start(of: index)
         guard let prefix = storedRanges.prefix(at: start) else { return 0 }
@@ -91,7 +91,7 @@ struct BlockMap: Sendable {
     /// Whether every byte of the resource is stored.
     var isWhole: Bool { length.map { storedRanges.contains(0..<$0) } ?? false }
 
-    /// Returns the number of bytes of `range` that are missing.
+    /// Returns the number of bytes in `range` that are missing.
     func missingByteCount(in range: Range<Int64>) -> Int64 {
         range.upperBound - range.lowerBound - storedRanges.intersection(range).byteCount
     }
@@ -137,7 +137,7 @@ struct BlockMap: Sendable {
 
     /// Plans a read of `range`.
     ///
-    /// - Throws: ``MissingBytes`` if bytes of the range are missing.
+    /// - Throws: ``MissingBytes`` if bytes in the range are missing.
     func planReading(_ range: Range<Int64>) throws -> Reading {
         if trusted.contains(range) { return Reading(removals: removals, unverified: []) }
         if let hole = storedRanges.firstMissingRange(in: range) { throw MissingBytes(range: hole) }

@@ -1,8 +1,8 @@
 import ByteRanges
 import Synchronization
 
-/// A type that frees the disk space of blocks. The caller holds the lock of the media file's writer, because a missing
-/// range must not be freed while bytes are being written to it.
+/// A type that frees the disk space of blocks. The caller must hold the lock of the media file's writer. Otherwise, a
+/// missing range could be freed while bytes are being written to it.
 struct BlockReclaimer: Sendable {
     private let blocks: StoredBlocks
     /// The reason why the space of evicted blocks could not be freed. No more blocks are evicted until the space is

@@ -40,7 +40,7 @@ struct BlockRecord: Hashable, Sendable {
     }
 }
 
-/// The random name of one version: the name of its file on disk, and a part of the data that its checksums cover.
+/// The random name of one version: the name of its file on disk, and part of the data that its checksums cover.
 ///
 /// The name is independent of the URL and the cache key, so no external name ever becomes a path.
 package struct GenerationIdentifier: Hashable, Sendable, CustomStringConvertible {

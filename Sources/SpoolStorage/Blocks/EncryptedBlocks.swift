@@ -5,7 +5,7 @@ import Synchronization
 /// The blocks of an encrypted media file.
 ///
 /// The file is read in whole blocks. A block that is being received stays in memory until it is complete or its
-/// transfer ends. The caller holds the lock of the media file's writer during writes.
+/// transfer ends. The caller must hold the lock of the media file's writer during writes.
 struct EncryptedBlocks: Sendable {
     private let blocks: StoredBlocks
     private let sealer: BlockSealer

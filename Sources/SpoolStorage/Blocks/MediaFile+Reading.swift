@@ -69,9 +69,9 @@ extension MediaFile {
     /// - Parameters:
     ///   - range: The bytes to read. All of them must be stored.
     ///   - buffer: A buffer with space for the range.
-    /// - Throws: ``MissingBytes`` if a part of the range is not stored, was evicted in the meantime, is damaged, or
-    ///   can't be read. In the last case, the error contains its cause. In the last two cases, it contains the
-    ///   discarded blocks. ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
+    /// - Throws: ``MissingBytes`` if part of the range is not stored, was evicted in the meantime, is damaged, or can't
+    ///   be read. In the last case, the error contains its cause. In the last two cases, it contains the discarded
+    ///   blocks. ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
     func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard !range.isEmpty else { return }
         let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
@@ -123,7 +123,7 @@ extension MediaFile {
         MissingBytes(invalidated: blocks.invalidate(range), range: range)
     }
 
-    /// Proves that the stored bytes of `range` are identical to the received ones, without returning them.
+    /// Proves that the stored bytes in `range` are identical to the received ones, without returning them.
     ///
     /// - Throws: The same errors as ``read(_:into:)``.
     func prove(_ range: Range<Int64>) throws {

@@ -12,7 +12,7 @@ extension MediaFile {
     ///   - offset: The offset of the first byte. It must be inside stored bytes, at the end of the stored part of its
     ///     block, or at the start of a block.
     /// - Throws: ``CacheError`` if the disk rejects the bytes, or if the range is beyond the length. ``MissingBytes``
-    ///   if bytes of the block before `offset` are missing, or if bytes that an earlier process stored can't be read or
+    ///   if bytes in the block before `offset` are missing, or if bytes that an earlier process stored can't be read or
     ///   are damaged. A damaged or unreadable block is discarded and must be fetched from its start.
     func store(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws {
         var space = Int64.max

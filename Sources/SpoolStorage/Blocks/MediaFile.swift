@@ -51,7 +51,7 @@ final class MediaFile: Sendable {
     ///   - storedRanges: The ranges that are recorded in the catalog. They are claimed immediately, and checked when
     ///     they are first read.
     ///   - isRecordStale: Whether the catalog contains the blocks, but not their ranges.
-    ///   - length: The whole resource's length; `nil` if it is unknown.
+    ///   - length: The length of the whole resource; `nil` if it is unknown.
     ///   - isShared: Whether another process may change the file. If so, this object only reads the file.
     ///   - elapsed: A function that returns the monotonic time, which determines when blocks are checked again.
     ///   - storedSeals: A function that reads the catalog's records of blocks.
@@ -103,7 +103,7 @@ final class MediaFile: Sendable {
     /// Whether blocks of an encrypted file are only in memory, because their transfers have not ended.
     var hasUnfinishedBlocks: Bool { encrypted != nil && blocks.withFilling { _, filling in !filling.isEmpty } }
 
-    /// The whole resource's length; `nil` if it is unknown.
+    /// The length of the whole resource; `nil` if it is unknown.
     var length: Int64? { blocks.withMap { $0.length } }
 
     /// Whether every byte of the resource is stored.
@@ -128,10 +128,10 @@ final class MediaFile: Sendable {
     /// Returns the run of stored bytes that starts at `offset`; `nil` if the byte at `offset` is not stored.
     func prefix(at offset: Int64) -> Range<Int64>? { blocks.withMap { $0.storedRanges.prefix(at: offset) } }
 
-    /// Returns the number of bytes of `range` that are not stored.
+    /// Returns the number of bytes in `range` that are not stored.
     func missingByteCount(in range: Range<Int64>) -> Int64 { blocks.withMap { $0.missingByteCount(in: range) } }
 
-    /// Sets the whole resource's length, so that a short last block counts as complete.
+    /// Sets the length of the whole resource, so that a short last block counts as complete.
     ///
     /// - Returns: `false`, and changes nothing, if bytes beyond the length are stored or a different length has already
     ///   been set. In that case, the length belongs to a different version.

@@ -101,7 +101,7 @@ final class Catalog: Sendable {
             }
             (cipher, unlocked) = (lock.cipher, lock.secret)
         } catch let error as CacheError where isFrozen && error.code == .catalogDamaged {
-            // If the disk became full during a checkpoint, a part of the catalog may still be in the log, which is not
+            // If the disk became full during a checkpoint, part of the catalog may still be in the log, which is not
             // read.
             throw CacheError(
                 .storage, "“\(path)” can't be read, because its write-ahead log is not readable on this volume",

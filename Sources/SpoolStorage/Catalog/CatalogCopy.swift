@@ -54,7 +54,7 @@ final class CatalogCopy: Sendable {
     func discard(_ fileSystem: any FileSystem) {
         try? database.close()  // The file is removed in any case.
         let folder = (path as NSString).deletingLastPathComponent
-        try? Self.remove(from: folder, fileSystem)  // If this fails, the next copy or opening removes it.
+        try? Self.remove(from: folder, fileSystem)  // If this fails, the file is removed later.
     }
 
     /// Removes an incomplete copy from a cache directory.

@@ -29,9 +29,9 @@ struct ResourceRecord: Hashable, Sendable {
 struct GenerationRecord: Hashable, Sendable, Identifiable {
     /// The number that identifies the version in the catalog. It is never reused for a different version.
     var id: Int64
-    /// The name of the version's media file, and a part of the data that its checksums cover.
+    /// The name of the version's media file, and part of the data that its checksums cover.
     var identifier: GenerationIdentifier
-    /// The whole resource's length in bytes; `nil` if it is unknown.
+    /// The length of the whole resource in bytes; `nil` if it is unknown.
     var length: Int64?
     /// The validator, length and type, as encoded by the engine.
     var version: String
@@ -111,7 +111,7 @@ package struct DownloadRecord: Hashable, Sendable {
     package var url: String
     /// The whole URL; `nil` if it must not be stored.
     package var source: String?
-    /// The whole resource's length in bytes; `nil` if it is unknown.
+    /// The length of the whole resource in bytes; `nil` if it is unknown.
     package var length: Int64?
     /// The number of bytes in recorded blocks.
     package var storedBytes: Int64 = 0

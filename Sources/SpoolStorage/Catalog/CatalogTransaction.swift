@@ -274,12 +274,12 @@ struct CatalogTransaction {
         return true
     }
 
-    /// Makes a resource a part of a presentation if both are recorded and the presentation is not a part itself. The
+    /// Makes a resource part of a presentation if both are recorded and the presentation is not a part itself. The
     /// resource is pinned if the presentation is pinned.
     ///
     /// Parts of the resource become parts of the presentation. For example, a master playlist includes the segments of
     /// its media playlists. A manifest from another origin may also reference the resource. Therefore, a resource that
-    /// is pinned, either separately or as a part of another presentation, is not changed.
+    /// is pinned, either separately or as part of another presentation, is not changed.
     func setPresentation(_ presentation: String, of key: String) throws {
         guard presentation != key else { return }
         let (presentation, key) = (cipher.name(of: presentation), cipher.name(of: key))

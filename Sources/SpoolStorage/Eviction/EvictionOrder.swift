@@ -129,7 +129,7 @@ package struct EvictionOrder: Sendable {
         return true
     }
 
-    /// Returns whether a resource counts as a part of `whole`, or of the presentation that `whole` is a part of.
+    /// Returns whether a resource counts as part of `whole`, or of the presentation that `whole` is part of.
     package func isPart(_ key: CacheKey, of whole: CacheKey) -> Bool {
         guard let unit = places[key]?.unit else { return false }
         return unit == places[whole]?.unit ?? presentations[whole]

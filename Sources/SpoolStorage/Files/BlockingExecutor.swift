@@ -5,7 +5,7 @@ import Synchronization
 /// The executor for all blocking calls. It has its own threads, so a slow disk never delays a player's event loop or
 /// Swift's shared threads.
 ///
-/// Jobs wait in ``Lane``s and are taken strictly by lane, and within each lane in first-in, first-out order. A lane
+/// Jobs wait in ``Lane``s and are taken strictly by lane, and within each lane in first-in, first-out order. Each lane
 /// leaves one thread free for each lane above it (``LaneLimits``). Background work therefore never occupies the thread
 /// that a player needs. Jobs run concurrently, so no other order is guaranteed.
 ///

@@ -49,7 +49,7 @@ public struct CacheError: Error, CustomStringConvertible {
         public static let catalogDamaged = Code(.catalogDamaged)
         /// No part of the resource is stored.
         public static let notStored = Code(.notStored)
-        /// Only a part of the resource is stored.
+        /// Only part of the resource is stored.
         public static let incomplete = Code(.incomplete)
         /// A URL, an argument or a value of the configuration can't be used.
         public static let invalidArgument = Code(.invalidArgument)

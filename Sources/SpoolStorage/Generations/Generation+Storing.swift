@@ -176,7 +176,7 @@ extension Generation {
     }
 }
 
-/// Space that is reserved for bytes, either on disk, as a part of the capacity, or in memory.
+/// Space that is reserved for bytes, either on disk, as part of the capacity, or in memory.
 ///
 /// The unused part is returned when the reservation ends.
 package struct ReservedSpace: ~Copyable, Sendable {
@@ -272,7 +272,7 @@ final class GenerationMemory: Sendable {
         }
     }
 
-    /// Evicts everything, even bytes of a block whose transfer has not ended.
+    /// Evicts everything, even bytes in a block whose transfer has not ended.
     func evictAll() {
         file.endAllWriting()
         if let bounds = file.storedRanges.bounds { evict([bounds]) }

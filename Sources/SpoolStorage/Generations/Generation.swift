@@ -31,7 +31,7 @@ package final class Generation: Sendable {
     package let identifier: GenerationIdentifier
     /// The scheme, host and path, for messages.
     package let url: String
-    /// The presentation that the resource is a part of; `nil` if there is none.
+    /// The presentation that the resource is part of; `nil` if there is none.
     let presentation: CacheKey?
     /// The keys of the resources that this version is a variant of, if it was created in this process.
     let variantOf: [CacheKey]
@@ -326,7 +326,7 @@ package final class Generation: Sendable {
 
 /// The description of a version, which is stored with its bytes.
 package struct GenerationDescription: Sendable, Hashable {
-    /// The whole resource's length in bytes; `nil` if it is unknown.
+    /// The length of the whole resource in bytes; `nil` if it is unknown.
     package var length: Int64?
     /// The media type that the origin reported.
     package var contentType: String?

@@ -235,7 +235,7 @@ final class CacheDirectory: Sendable {
     /// - Returns: The size of the remaining catalog, in bytes.
     func removeSetAside(limit: Int64, now: Date) -> Int64 {
         guard access.isWritable, !signature.isEmpty else { return 0 }
-        let removed = try? Catalog.removeSetAside(  // Retried at the next start.
+        let removed = try? Catalog.removeSetAside(  // This is retried when the cache is next opened.
             of: catalog.path, limit: limit, fileSystem: fileSystem, now: now)
         return removed ?? 0
     }

@@ -26,8 +26,8 @@ struct GenerationTable: Sendable {
         var users: [WeakUser] = []
         /// A number that orders generations by creation.
         let sequence: UInt64
-        /// The stamp of the generation's last lease. Stamps show which generations were used recently, and whether a
-        /// generation has been used since a check.
+        /// The stamp of the generation's most recent lease. Stamps show which generations were used recently, and
+        /// whether a generation has been used since a check.
         var stamp: UInt64 = 0
 
         var liveUsers: [any GenerationUser] { users.compactMap { $0.user } }

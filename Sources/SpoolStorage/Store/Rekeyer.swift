@@ -124,8 +124,8 @@ private struct Rekeyer: Sendable {
 
     // MARK: - Space
 
-    /// Returns the size of the copy. Each file may use a part of a page in addition to its bytes, and the second
-    /// catalog is rewritten once.
+    /// Returns the size of the copy. Each file may use part of a page in addition to its bytes, and the second catalog
+    /// is rewritten once.
     func plan() throws -> RekeyingPlan {
         let count = try catalog.generationCount()
         // The recorded sum may be wrong.
@@ -255,7 +255,7 @@ private struct Rekeyer: Sendable {
         try fileSystem.rename(copy.path, to: catalog.path)
         // If this fails, the previous media files are removed the next time the directory is opened.
         let isDurable = (try? fileSystem.synchronizeDirectory(directory.path)) != nil
-        try? directory.close()  // The files are checked on the next start, as after an unclean shutdown.
+        try? directory.close()  // The files are checked when the cache is next opened, as after an unclean shutdown.
         return isDurable
     }
 
@@ -264,7 +264,7 @@ private struct Rekeyer: Sendable {
         copy.discard(directory.fileSystem)
         try? catalog.close()  // The catalog was opened read-only.
         for name in created.names.withLock({ $0 }) { directory.removeMedia(name) }
-        try? directory.close()  // Files without a record are removed on the next start, as after an unclean shutdown.
+        try? directory.close()  // Files without a record are removed when the cache is next opened.
     }
 }
 

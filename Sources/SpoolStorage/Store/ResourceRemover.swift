@@ -19,7 +19,7 @@ struct ResourceRemover: Sendable {
         }
     }
 
-    /// Removes a key from the catalog. The caller has the key's turn. The method blocks.
+    /// Removes a key from the catalog. The caller must have the key's turn. The method blocks.
     ///
     /// - Returns: Whether anything was stored, and the versions whose files the caller must remove.
     private func removeNow(_ key: CacheKey) throws -> (isRemoved: Bool, ended: GenerationTable.Ended) {
@@ -106,7 +106,7 @@ struct ResourceRemover: Sendable {
         store.ledger.correctRows(by: rowDifference)
     }
 
-    /// Removes unused keys in one transaction. The caller has their turns. The method blocks.
+    /// Removes unused keys in one transaction. The caller must have their turns. The method blocks.
     ///
     /// Keys that were opened in the meantime are skipped. Pinned keys are also skipped, unless `evenPinned` is `true`.
     ///

@@ -37,7 +37,7 @@ package final class Store: Sendable {
         /// The time for which unused media stays in the cache; `nil` if only space limits it. A sudden change of the
         /// wall clock restarts all ages.
         package var maximumAge: Duration?
-        /// The quotas, each of which limits the size of a part of the media.
+        /// The quotas, each of which limits the size of one part of the media.
         package var quotas: [EvictionQuota] = []
         /// The free space to leave on the volume, in bytes; `nil` for the standard, which depends on the size of the
         /// volume. The default, 0, disables this minimum.

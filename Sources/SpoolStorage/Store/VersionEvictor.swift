@@ -2,8 +2,8 @@ import ByteRanges
 import Foundation
 import Synchronization
 
-/// A value type that evicts the bytes chosen by ``Evictor``: whole resources, parts of versions, and ranges of open
-/// versions that are not near any reader.
+/// A value type that evicts the bytes chosen by ``Evictor``. These are whole resources, parts of versions, and ranges
+/// of open versions that are not near any reader.
 ///
 /// Its state belongs to the store. The caller must have the turn of each key, unless a method's documentation states
 /// otherwise.
@@ -33,7 +33,7 @@ struct VersionEvictor: Sendable {
         }
     }
 
-    /// The time for which media is evicted as whole files after the file system has failed to free a part of a file.
+    /// The time for which media is evicted as whole files after the file system has failed to free part of a file.
     static let wholeFileTime = Duration.seconds(3600)
 
     /// The maximum number of open versions that one search for space queries without freeing any. If all readers of
@@ -232,7 +232,7 @@ struct VersionEvictor: Sendable {
         return (gone, nil)
     }
 
-    /// Reports once that a part of a file can't be evicted, and records whether this applies to all files.
+    /// Reports once that part of a file can't be evicted, and records whether this applies to all files.
     private func warn(thatPartsStay cause: CacheError, of generation: Generation) {
         if let code = cause.posixCode, [EOPNOTSUPP, ENOTSUP, ENOSYS].contains(code.rawValue) {
             state.recordNoHoles(at: store.clock.elapsed())

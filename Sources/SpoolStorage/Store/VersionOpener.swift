@@ -10,7 +10,7 @@ struct VersionOpener: Sendable {
 
     // MARK: - Stored versions
 
-    /// Opens the version that is stored for a key. The caller has the key's turn. The method blocks.
+    /// Opens the version that is stored for a key. The caller must have the key's turn. The method blocks.
     ///
     /// - Parameter read: A function that returns the record; `nil` to read it from the catalog. Tests use the function
     ///   to replace the stored version in the meantime.
@@ -53,8 +53,8 @@ struct VersionOpener: Sendable {
         }
     }
 
-    /// Corrects the counts of a record that another program has changed. The caller has the turn of the key, so no
-    /// other task changes the record.
+    /// Corrects the counts of a record that another program has changed. The caller must have the turn of the key, so
+    /// that no other task changes the record.
     ///
     /// - Returns: Whether a count was wrong.
     private func correctCounts(of stored: inout GenerationRecord, _ record: ResourceRecord) throws -> Bool {
