@@ -145,7 +145,7 @@ extension DASHDocument {
         package static func < (one: Extent, other: Extent) -> Bool { one.rawValue < other.rawValue }
     }
 
-    /// Removes each representation that is stored to a smaller extent than another one in its adaptation set.
+    /// Removes each representation that is stored to a lesser extent than another one in its adaptation set.
     ///
     /// Adaptation sets without stored representations are removed, too. A period without stored representations stays
     /// unchanged.
@@ -191,8 +191,8 @@ extension DASHDocument {
     /// of `ContentProtection` also stay unchanged. So do the absolute URLs of clocks (`UTCTiming`), because a time from
     /// a cache would be wrong.
     ///
-    /// After a redirect to another directory, a `BaseURL` is added to an MPD that does not contain one. The templates
-    /// of the MPD cannot be rewritten instead, because representations with different bases inherit them.
+    /// After a redirect to a different directory, a `BaseURL` is added to an MPD that does not contain one. The
+    /// templates of the MPD cannot be rewritten instead, because representations with different bases inherit them.
     ///
     /// - Parameters:
     ///   - requestedURL: The URL that the client requested, if it differs from ``url``.

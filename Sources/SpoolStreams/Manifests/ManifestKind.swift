@@ -15,7 +15,7 @@ package enum ManifestKind: Hashable, Sendable {
     /// The number of bytes of a body that ``init(prefix:contentType:)`` examines.
     package static let prefixLength = 4096
 
-    /// Detects the kind of a manifest, or returns `nil` for other bodies. A plain `.m3u` list of files is not a
+    /// Detects the kind of a manifest, or returns `nil` for any other body. A plain `.m3u` list of files is not a
     /// manifest.
     ///
     /// - Parameters:

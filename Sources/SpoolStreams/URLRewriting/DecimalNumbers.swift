@@ -1,4 +1,4 @@
-/// Parsers of the numbers in manifests. They return `nil` for other text and for numbers that are too large.
+/// Parsers of the numbers in manifests. They return `nil` for any other text and for numbers that are too large.
 enum DecimalNumbers {
     /// Reads a decimal integer from 0 to `Int64.max`.
     static func integer(_ bytes: ArraySlice<UInt8>) -> Int64? {
