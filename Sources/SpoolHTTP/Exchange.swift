@@ -163,7 +163,7 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The body is closed if it has not ended after a short time, or if nothing is received for a moment.
     func discard() async {
         leave()
-        // An error ends the body, too.
+        // An error also ends the body.
         while (try? await next()) != nil {}
         close()
     }

@@ -109,7 +109,7 @@ package struct ContentRange: Sendable, Hashable {
 /// This type returns the text around the bytes and the total length, but does not access the bytes. For each range, a
 /// server sends ``head(ofPart:)`` and the bytes of the range. At the end, it sends ``closing``.
 package struct MultipartByteRanges: Sendable, Hashable {
-    /// The ranges in the order of sending, each non-empty and within `length`, as
+    /// The ranges in the order in which they are sent, each non-empty and within `length`, as
     /// ``RangeHeader/resolve(length:limit:)`` returns them.
     package let ranges: [Range<Int64>]
     /// The length of the whole resource; `nil` if unknown.
