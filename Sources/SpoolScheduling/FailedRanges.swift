@@ -35,10 +35,10 @@ struct FailedRanges {
         /// The furthest offset that attempts have reached, and the number of bytes gained since the first failure.
         private var furthest: Int64
         private var gained: Int64 = 0
-        /// The number of attempts after a failure, and of attempts without a delay, since the last progress.
+        /// The number of attempts after a failure, and of attempts without a delay, since progress was last made.
         fileprivate(set) var tries = 0
         var restarts = 0
-        /// The time of the first failure since the last progress.
+        /// The time of the first failure since progress was last made.
         fileprivate(set) var since: Duration
         /// The time before which the origin does not allow requests.
         fileprivate(set) var notBefore: Duration?

@@ -71,8 +71,8 @@ struct Plan: ~Copyable {
 
     /// Whether transfers that are needed only by preloads are paused, and no new ones start.
     ///
-    /// A waiting player of this resource takes effect immediately. The coordinator also considers that player, and
-    /// limits the duration of the pause.
+    /// If a player of this resource is waiting, this applies immediately. The coordinator also considers that player,
+    /// and limits the duration of the pause.
     var mustPreloadsYield: Bool {
         switch preloadPermission {
         case .free: isPlaybackWaiting
