@@ -71,7 +71,7 @@ extension MediaFile {
     ///   - buffer: A buffer with space for the range.
     /// - Throws: ``MissingBytes`` if part of the range is not stored, was evicted in the meantime, is damaged, or can't
     ///   be read. In the last case, the error contains its cause. In the last two cases, it contains the discarded
-    ///   blocks. ``CacheError`` if the file can't be opened this time, or the catalog can't be read.
+    ///   blocks. ``CacheError`` if the file can't be opened at the moment, or the catalog can't be read.
     func read(_ range: Range<Int64>, into buffer: UnsafeMutableRawBufferPointer) throws {
         guard !range.isEmpty else { return }
         let count = range.upperBound.subtractingReportingOverflow(range.lowerBound)
@@ -143,7 +143,8 @@ extension MediaFile {
         var checked = 0
         /// The stored ranges of blocks that are damaged or can't be read.
         var bad: [Range<Int64>] = []
-        /// The reason why the file could not be opened this time. In that case, the remaining records were not checked.
+        /// The reason why the file could not be opened during the check. In that case, the remaining records were not
+        /// checked.
         var failure: CacheError?
     }
 

@@ -158,7 +158,7 @@ struct CatalogSettings {
 
     /// The largest row number that a cache can reach.
     private static let rowNumberLimit: Int64 = 1 << 62
-    /// The tables whose rows SQLite numbers.
+    /// The tables whose row numbers are assigned by SQLite.
     private static let numberedTables = ["resource", "generation", "download"]
 
     /// Records an unclean shutdown: there may be files without a record, and each file may contain bytes that no block

@@ -103,7 +103,7 @@ final class Ledger: Sendable {
         state.withLock { $0.used = max(0, $0.used - max(0, count)) }
     }
 
-    /// Corrects the claims of a stored generation by the number of bytes by which its record was too low.
+    /// Corrects the claims of a stored generation whose record was too low by `difference` bytes.
     func correct(by difference: Int64) {
         state.withLock { state in
             let (sum, overflow) = state.used.addingReportingOverflow(difference)

@@ -15,8 +15,8 @@ public protocol ByteStore: Sendable {
     ///   - name: The name of the file.
     ///   - isWritable: Whether the file will be written to. If not, it may be on a read-only disk.
     /// - Returns: `nil` if there is no file with this name.
-    /// - Throws: `CacheError` with code `storage` if the file can't be opened this time. The cache tries again later.
-    ///   See ``CacheError/storage(_:underlying:)``.
+    /// - Throws: `CacheError` with code `storage` if the file can't be opened at the moment. The cache tries again
+    ///   later. See ``CacheError/storage(_:underlying:)``.
     func open(_ name: String, isWritable: Bool) throws(CacheError) -> (any StoredFile)?
 
     /// Returns whether a file with this name exists. The default implementation tries to open it.

@@ -180,7 +180,7 @@ final class PooledFile: Sendable {
 
     /// Returns the file, which is opened if necessary; `nil` if there is none.
     ///
-    /// - Throws: ``CacheError`` with code `storage` if it can't be opened this time, or `closed` after the pool was
+    /// - Throws: ``CacheError`` with code `storage` if it can't be opened at the moment, or `closed` after the pool was
     ///   closed.
     func opened() throws(CacheError) -> OpenFile? {
         if let open = openNow { return open }

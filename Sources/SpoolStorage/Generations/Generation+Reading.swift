@@ -17,8 +17,8 @@ extension Generation {
     /// at a boundary between disk and memory.
     ///
     /// - Throws: ``MissingBytes`` if the bytes are not stored, or are damaged. Damaged bytes are discarded, and users
-    ///   of the version are notified. ``CacheError`` if the file can't be opened this time, in which case no bytes are
-    ///   discarded. Its code is `closed` if the file was not open when the cache was closed.
+    ///   of the version are notified. ``CacheError`` if the file can't be opened at the moment, in which case no bytes
+    ///   are discarded. Its code is `closed` if the file was not open when the cache was closed.
     package func read(_ range: Range<Int64>) throws -> Data {
         let (file, part) = try source(of: range)
         return try reporting(file, part) {

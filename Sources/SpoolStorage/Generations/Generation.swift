@@ -43,7 +43,7 @@ package final class Generation: Sendable {
     /// has moved since the last call.
     private let hasMoved = Atomic(true)
     /// Whether the bytes on disk are not read, because the file repeatedly could not be opened. The bytes are read
-    /// again after the pause of ``pauseDiskStorage(_:)``.
+    /// again after the pause that ``pauseDiskStorage(_:)`` starts.
     private let skipsDisk = Atomic(false)
     /// The accounting of disk space.
     let ledger: Ledger

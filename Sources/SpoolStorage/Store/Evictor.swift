@@ -7,7 +7,7 @@ import Synchronization
 /// It frees space for new bytes, and enforces the capacity, the quotas, the maximum age and the minimum free space of
 /// the volume. It is a value type, and its state belongs to the store. ``VersionEvictor`` frees the bytes.
 struct Evictor: Sendable {
-    /// The state of a store's eviction.
+    /// The state of a store's evictor.
     final class State: Sendable {
         /// See ``Store/Configuration/spaceTimeout``.
         let timeout: Duration

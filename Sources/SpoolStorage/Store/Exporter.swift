@@ -99,7 +99,7 @@ private final class ExportUser: GenerationUser {
     func retired(_ generation: Generation) {}
 }
 
-/// A file that replaces another one when it is complete. Until then, it has a unique name in the same folder.
+/// A file that replaces an existing file when it is complete. Until then, it has a unique name in the same folder.
 ///
 /// Errors name the file that is to be replaced.
 final class ExportFile: Sendable {
@@ -152,8 +152,8 @@ final class ExportFile: Sendable {
         }
     }
 
-    /// Replaces the destination with the new file. After a loss of power, either the old or the new file has the name,
-    /// and it is complete.
+    /// Replaces the destination with the new file. After a loss of power, the name refers to either the old or the new
+    /// file, and that file is complete.
     ///
     /// - Parameter synchronize: The system call that synchronizes a file to the device. Tests replace it.
     func finish(synchronizing synchronize: (Int32) -> Int32 = synchronizeToDevice) throws {

@@ -2,8 +2,8 @@
 /// received chunk needs space, and a search examines all media.
 ///
 /// After a search has found nothing, it is not repeated until a version is released, recorded or unpinned. It is also
-/// repeated after a second, because the end of other obstacles is not reported. For example, another task may have had
-/// the turn of a key. This type does not perform the searches.
+/// repeated after a second, because the removal of other obstacles is not reported. For example, another task may have
+/// had the turn of a key. This type does not perform the searches.
 final class FailedSearches: Sendable {
     /// The time after which a search is repeated.
     static let interval: Duration = .seconds(1)

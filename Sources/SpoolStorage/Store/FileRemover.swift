@@ -210,7 +210,7 @@ struct UnremovedFiles: Sendable {
         return taken
     }
 
-    /// Puts back a file that could still not be removed.
+    /// Puts back a file that still could not be removed.
     mutating func putBack(_ identifier: GenerationIdentifier, _ claim: Int64) { files.append((identifier, claim)) }
 
     /// Records the removal of a file, which shows that removals work again.

@@ -91,7 +91,7 @@ package final class KeyTurns<Key: Hashable & Sendable>: Sendable {
                     state.waiting[key] = []
                     return true
                 }
-                // A later cancellation finds the waiter in the queue.
+                // If the task is cancelled later, its waiter is in the queue.
                 guard !isCancellable || !Task.isCancelled else { return false }
                 state.waiting[key, default: []].append(Waiter(number: number, continuation: continuation))
                 return nil

@@ -10,7 +10,7 @@ extension Store: GenerationOwner {
     /// If nothing is stored, but a version that is being received has stored bytes, that version becomes the stored
     /// one. A version in an unknown format counts as not stored, and is not changed.
     ///
-    /// - Throws: ``CacheError`` with code `closed` after ``close()``, or if the version could not be opened this time,
+    /// - Throws: ``CacheError`` with code `closed` after ``close()``, or if the version can't be opened at the moment,
     ///   in which case its bytes stay stored. `CancellationError` if the task is cancelled while another task has the
     ///   key's turn.
     package func lease(_ key: CacheKey, user: (any GenerationUser)? = nil) async throws -> Lease? {

@@ -273,7 +273,7 @@ package final class Store: Sendable {
     /// corrects the byte totals in the catalog.
     ///
     /// If something other than a regular file has the name of a media file, all blocks of the file are bad. Repairing
-    /// then removes the resource. A file that can't be opened this time is reported and skipped.
+    /// then removes the resource. A file that can't be opened at the moment is reported and skipped.
     ///
     /// - Parameters:
     ///   - key: The key of one resource; `nil` for all.

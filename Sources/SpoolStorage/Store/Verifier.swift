@@ -134,7 +134,8 @@ public struct VerificationReport: Sendable, Hashable {
     public var damagedBlockCount = 0
     /// The number of damaged blocks that were discarded. They are fetched again when they are requested.
     public var discardedBlockCount = 0
-    /// The number of blocks that were not checked, because their file could not be opened this time. They stay stored.
+    /// The number of blocks that were not checked, because their file could not be opened during the check. They stay
+    /// stored.
     public var uncheckedBlockCount = 0
     /// A sentence with the path and the cause for the first file that could not be opened; `nil` if there is none.
     public var uncheckedCause: String?
@@ -143,7 +144,8 @@ public struct VerificationReport: Sendable, Hashable {
     package init() {}
 }
 
-/// The error for a media file that could not be opened this time. The remaining blocks of the file were not checked.
+/// The error for a media file that could not be opened during the check. The remaining blocks of the file were not
+/// checked.
 private struct UnopenedFile: Error {
     var cause: CacheError
 }
