@@ -228,7 +228,7 @@ struct StallMeter {
         window.bytes += Double(count)
     }
 
-    /// Handles a tick. Four consecutive ticks without a byte mean silence.
+    /// Handles a tick. More than four consecutive ticks without a byte mean silence.
     mutating func tick(isWaited: Bool) -> Stall? {
         guard isWaited else {
             silentTicks = 0

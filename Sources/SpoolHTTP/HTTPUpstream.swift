@@ -82,9 +82,9 @@ extension HTTPUpstream {
         /// The rate in bytes per second below which a body counts as stalled. The default is 1000; 0 disables the
         /// limit.
         ///
-        /// The rate is measured over a period of ``lowSpeedTime`` during which a reader always waited for the body. The
-        /// limit applies only if the body was at least twice as fast before. It does not apply to a body without
-        /// `Content-Length`, such as a live stream.
+        /// The rate is measured over a period of ``lowSpeedTime`` during which a reader was always waiting for the
+        /// body. The limit applies only if the body was at least twice as fast before. It does not apply to a body
+        /// without `Content-Length`, such as a live stream.
         public var lowSpeedLimit = 1000
         /// The time over which ``lowSpeedLimit`` is measured. The default is 30 seconds.
         public var lowSpeedTime: Duration = .seconds(30)
