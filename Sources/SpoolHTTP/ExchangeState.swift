@@ -192,8 +192,9 @@ extension Data: GatheredBytes {}
 /// A check, at regular ticks, of whether a body has stalled. A body has stalled if too few or no bytes are received
 /// while a reader is waiting.
 ///
-/// A body that was never faster is not too slow, because another request would probably not be faster either. This type
-/// does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does not count.
+/// A body that was never faster does not count as too slow, because another request would probably not be faster
+/// either. This type does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does
+/// not count.
 struct StallMeter {
     /// The kind of stall.
     enum Stall { case isSilent, isSlow }

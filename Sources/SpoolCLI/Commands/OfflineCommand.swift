@@ -7,7 +7,7 @@ import Spool
 struct OfflineCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "offline", abstract: "Manage named sets of media downloaded for offline playback.",
-        discussion: "The media in a set stays pinned until the set is released.",
+        discussion: "Media in a set is pinned until the set is released.",
         subcommands: [OfflineAddCommand.self, OfflineListCommand.self, OfflineRemoveCommand.self])
 
     @OptionGroup var options: CacheOptions
