@@ -103,3 +103,11 @@ enum LoadingFailure {
     }
 }
 #endif
+
+extension CacheError {
+    /// Returns the first error from a cache in a chain of underlying errors, or `nil` if there is none.
+    static func first(in error: (any Error)?) -> CacheError? {
+        sequence(first: error) { ($0 as NSError?)?.userInfo[NSUnderlyingErrorKey] as? any Error }
+            .lazy.compactMap { $0 as? CacheError }.first
+    }
+}

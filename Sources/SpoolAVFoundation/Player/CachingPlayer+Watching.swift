@@ -145,7 +145,7 @@ extension CachingPlayer {
     /// one from direct playback, which is less specific.
     private func recordFailure(of item: AVPlayerItem) {
         guard item.status == .failed || avPlayer.status == .failed, !hasFailed || error == nil else { return }
-        error = item.error ?? avPlayer.error
+        error = CacheError.first(in: item.error) ?? item.error ?? avPlayer.error
     }
 
     private func report(_ item: AVPlayerItem) {

@@ -49,6 +49,7 @@ public import Spool
     /// The error of the current entry's last failed item, or `nil` if no item has failed since playback last succeeded.
     ///
     /// The error is also set during retries; see ``status``. Show its `localizedDescription` to users.
+    /// If the cache caused the failure, this is its `CacheError`. Otherwise, it is the player's error.
     public internal(set) var error: (any Error)?
     /// The current time in seconds, or the target during a seek.
     public internal(set) var currentTime = 0.0
