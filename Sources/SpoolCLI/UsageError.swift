@@ -53,7 +53,7 @@ struct UsageError {
         // The longest arguments are replaced first, because one argument may be part of another.
         for (argument, shown) in RedactedArgument.all(of: arguments).sorted(by: { $0.0.count > $1.0.count })
         where argument != shown {
-            text = text.replacingOccurrences(of: argument, with: shown)
+            text = text.replacingArgument(argument, with: shown)
         }
         if text.hasSuffix(".") { text.removeLast() }
         return (text.first?.lowercased() ?? "") + text.dropFirst()
@@ -97,6 +97,24 @@ struct UsageError {
         return forms.first { name, _ in
             words.contains(Substring(name)) || name.hasPrefix("<") && place.contains(name)
         }?.1 ?? "a value"
+    }
+}
+
+extension String {
+    /// Returns the text with each occurrence of an argument replaced, unless it is a part of a longer word.
+    fileprivate func replacingArgument(_ argument: String, with shown: String) -> String {
+        func isPartOfWord(_ character: Character?) -> Bool {
+            character.map { $0.isLetter || $0.isNumber || "-_".contains($0) } ?? false
+        }
+        var (result, rest) = ("", self[...])
+        while let place = rest.range(of: argument) {
+            let before = rest[..<place.lowerBound].last ?? result.last
+            let after = rest[place.upperBound...].first
+            result += rest[..<place.lowerBound]
+            result += isPartOfWord(before) || isPartOfWord(after) ? argument : shown
+            rest = rest[place.upperBound...]
+        }
+        return result + rest
     }
 }
 
