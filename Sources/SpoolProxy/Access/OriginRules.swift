@@ -34,7 +34,7 @@ struct OriginRules: Sendable {
         // server's ports.
         if patterns.isEmpty, !client.isLoopback, isThisMachine(url.host) || address?.isSpecial ?? false {
             throw RequestFailure(
-                403, "\(url.authority) is not on the internet; only clients on this machine may request it")
+                403, "\(url.authority) is not on the internet; to allow it, add it to the allowed hosts (--allow-host)")
         }
         let port = url.effectivePort
         if !patterns.isEmpty, !patterns.contains(where: { $0.matches(url.host, port: port) }) {
