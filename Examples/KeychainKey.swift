@@ -2,9 +2,9 @@
 import Security
 import SpoolAVFoundation
 
-/// Returns the key from this device's Keychain, and creates it at first launch. The key can be read on a locked device.
+/// Returns the key from this device's Keychain, and creates it on first launch. The key can be read on a locked device.
 func keychainKey() throws -> EncryptionKey {
-    // Selects the keychain that supports kSecAttrAccessible, also on macOS. The app must have a keychain group.
+    // Selects the keychain that supports kSecAttrAccessible, even on macOS. The app needs a keychain access group.
     let item: [CFString: Any] = [
         kSecClass: kSecClassGenericPassword, kSecAttrService: "media-cache", kSecUseDataProtectionKeychain: true,
     ]

@@ -1,7 +1,7 @@
 import HTTPTypes
 import SpoolAVFoundation
 
-/// Returns a description of the stored part of a resource, without a request to the origin.
+/// Returns a description of the stored part of a resource, without sending a request to the origin.
 func describe(_ media: MediaResource) async throws -> String {
     guard let stored = try await media.storedResource() else { return "nothing" }
     let type = try await media.storedHeaderFields()?[.contentType] ?? "unknown"

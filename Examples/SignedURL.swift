@@ -1,6 +1,6 @@
 import SpoolAVFoundation
 
-/// Returns a cache for signed URLs. The tokens in a URL are ignored, so the rest of the URL identifies the media.
+/// Returns a cache for signed URLs. Tokens are ignored, so the rest of the URL identifies the media.
 func cacheForSignedURLs(in folder: URL) -> MediaCache {
     var configuration = MediaCache.Configuration()
     configuration.keyPolicy = .ignoring(queryItems: ["token", "expires"])

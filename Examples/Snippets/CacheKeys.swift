@@ -17,8 +17,8 @@ private func source(of id: Int, at url: URL) -> MediaSource {
     return source
 }
 
-/// Returns whether a policy gives two URLs of the same media one key, and other media a different key. Use it to test a
-/// policy.
+/// Returns whether a policy assigns the same key to two URLs of the same media, and a different key to other media. Use
+/// it to test a policy.
 func namesMedia(_ policy: CacheKeyPolicy, today: URL, tomorrow: URL, another: URL) -> Bool {
     policy.key(for: today) == policy.key(for: tomorrow) && policy.key(for: today) != policy.key(for: another)
 }

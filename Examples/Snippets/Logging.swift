@@ -1,7 +1,8 @@
 import Logging
 import SpoolAVFoundation
 
-// An example from docs/guides/monitor.md. It is in a separate file, which has only the imports that the document names.
+// An example from docs/guides/monitor.md. It is in a separate file that contains only the imports shown in the
+// document.
 
 private func configuration() -> MediaCache.Configuration {
     var configuration = MediaCache.Configuration()

@@ -12,7 +12,7 @@ private func item(for url: URL, in cache: MediaCache) -> AVPlayer {
     return player
 }
 
-/// Shows the progress of a resource, instead of a delegate's progress callbacks.
+/// Shows the progress of a resource, as a replacement for a delegate's progress callbacks.
 @MainActor
 private func follow(_ url: URL, in cache: MediaCache, showing show: (Double) -> Void) async throws {
     let media = cache.media(for: url)
@@ -22,7 +22,7 @@ private func follow(_ url: URL, in cache: MediaCache, showing show: (Double) -> 
     }
 }
 
-/// Downloads a resource completely, and exports it to a file.
+/// Downloads an entire resource, and exports it to a file.
 private func export(_ url: URL, from cache: MediaCache, to file: URL) async throws {
     let download = cache.preload([MediaSource(url: url)], .entire)[0]
     let state = await download.finished()
@@ -57,13 +57,13 @@ private func asset(for url: URL, in cache: MediaCache) -> (AVURLAsset, CachingRe
     return (asset, loader)
 }
 
-/// Imports the complete files of a previous cache under their original URLs, and removes the imported files.
+/// Imports the complete files from a previous cache under their original URLs, and removes the imported files.
 func takeOver(_ files: [(file: URL, url: URL)], into cache: MediaCache) async throws {
     for (file, url) in files {
         do {
             try await cache.importFile(at: file, as: MediaSource(url: url))
         } catch let error as CacheError where error.code == .invalidArgument {
-            // The origin or the cache has different bytes for this URL, so the file is removed, too.
+            // The origin or the cache has different bytes for this URL, so this file is also removed.
         } catch is CacheError {
             continue  // The file stays, and is imported at the next launch.
         }

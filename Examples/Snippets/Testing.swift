@@ -13,8 +13,8 @@ private func player(of film: URL, at url: URL) -> (CachingPlayer, MediaCache, Sc
     return (player, cache, origin)
 }
 
-/// Reads from an origin that stalls after 100,000 bytes, until the test releases the response. Returns numbers of
-/// bytes.
+/// Reads from an origin that stalls after 100,000 bytes, until the test releases the response. Returns the numbers of
+/// bytes that were read and sent.
 func waitsForBytes(_ url: URL) async throws -> [Int64] {
     var song = OriginResource.pattern(300_000)
     song.rules = [.request(0, .stall(after: 100_000))]
@@ -66,7 +66,7 @@ func asksAgain(_ url: URL, play: (MediaSource, MediaCache) async throws -> Void)
     return count.withLock { $0 }
 }
 
-/// Returns the state of media that is half stored and can't be fetched, for a test of a view.
+/// Returns the state of media that is half stored and can't be fetched, for testing a view.
 func halfThere() -> ResourceState {
     ResourceState(
         storedRanges: [0..<500_000], length: 1_000_000, failure: .storage("the disk is full"))

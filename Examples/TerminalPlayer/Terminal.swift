@@ -11,7 +11,7 @@ final class Terminal: Sendable {
     init() {
         (keys, sending) = AsyncStream.makeStream()
         // By default, a signal would end the program and leave the terminal without echo. Here, it ends the stream of
-        // keys, as `q` does.
+        // keys, just as `q` does.
         signals = [SIGINT, SIGTERM].map { [sending] number in
             signal(number, SIG_IGN)
             let source = DispatchSource.makeSignalSource(signal: number)

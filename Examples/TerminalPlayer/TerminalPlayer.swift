@@ -5,7 +5,7 @@ import SpoolProxy
 
 /// A player for a terminal: `swift run --traits Tools TerminalPlayer URL…`. Cached media plays again without its origin.
 ///
-/// Space plays and pauses. `.` and `,` seek by 10 seconds forwards and backwards. `n` and `p` select the next and the
+/// Space plays and pauses. `.` and `,` seek forward and backward by 10 seconds. `n` and `p` select the next and the
 /// previous entry, and `q` quits.
 @main @MainActor struct TerminalPlayer {
     static func main() async {

@@ -1,9 +1,9 @@
 import Foundation
 import Security
 
-/// A value in the Keychain of this device.
+/// A value in this device's Keychain.
 struct Keychain<Value: Codable> {
-    /// The name that distinguishes the value from other values of the app.
+    /// The name that distinguishes the value from the app's other values.
     let account: String
 
     /// Returns the stored value, or `nil` if there is none.
@@ -40,8 +40,8 @@ struct Keychain<Value: Codable> {
     private var item: [CFString: Any] {
         [
             kSecClass: kSecClassGenericPassword, kSecAttrService: "SpoolPlayer", kSecAttrAccount: account,
-            // This is also needed on macOS, because the file-based keychain there restricts neither the device nor the
-            // time of access.
+            // This is also needed on macOS, because the file-based keychain there does not restrict which device can
+            // read the value, or when.
             kSecUseDataProtectionKeychain: true,
         ]
     }

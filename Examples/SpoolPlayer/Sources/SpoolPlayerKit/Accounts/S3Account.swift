@@ -50,7 +50,7 @@ struct S3Login: Codable {
         }
     }
 
-    /// Returns a client for the bucket. Each bucket at Amazon has its own host. Other services usually expect the
+    /// Returns a client for the bucket. Each Amazon S3 bucket has its own host. Other services usually expect the
     /// bucket's name in the path.
     private func bucket() throws -> S3Bucket {
         let credentials = S3Bucket.Credentials(

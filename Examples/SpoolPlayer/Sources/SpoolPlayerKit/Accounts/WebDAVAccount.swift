@@ -17,7 +17,7 @@ struct WebDAVLogin: Codable {
     private let keychain = Keychain<WebDAVLogin>(account: "webdav")
     private let upstream: any Upstream
 
-    /// - Parameter upstream: The transport for requests for folders. Media is requested by the cache.
+    /// - Parameter upstream: The transport for folder requests. The cache requests the media itself.
     init(over upstream: any Upstream) {
         self.upstream = upstream
         do {

@@ -21,7 +21,8 @@ import SpoolProxy
 
     /// The current screen.
     var screen = Screen.library
-    /// Whether the cache behaves as if there were no network. When this is set to `false`, failed downloads resume.
+    /// Whether the cache behaves as if there were no network. Setting this property to `false` resumes failed
+    /// downloads.
     var isOffline = false {
         didSet {
             upstream.isOffline = isOffline
@@ -36,7 +37,7 @@ import SpoolProxy
     public init() {
         var configuration = MediaCache.Configuration()
         configuration.capacity = Capacity.saved
-        // The system may empty the caches folder, but offline downloads must stay, so the cache is in another folder.
+        // The system may empty the caches folder, but offline downloads must remain, so the cache is in another folder.
         // Spool excludes its files from backups.
         cache = MediaCache(
             directory: .applicationSupportDirectory.appending(path: "Media"), upstream: upstream,

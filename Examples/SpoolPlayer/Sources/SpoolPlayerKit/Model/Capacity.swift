@@ -2,7 +2,7 @@ import SpoolAVFoundation
 
 /// The capacity that the user has chosen, in gigabytes. 0 means no limit.
 ///
-/// The app saves the capacity, because a cache needs it at launch, when the cache is created.
+/// The app saves the capacity, because the cache needs it when it is created at launch.
 enum Capacity {
     static let key = "capacity"
     static let standard = 2

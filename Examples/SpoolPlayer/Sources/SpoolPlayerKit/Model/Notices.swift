@@ -1,7 +1,7 @@
 import Observation
 import SpoolAVFoundation
 
-/// The text for the cache's last event that may concern the user.
+/// The text for the cache's latest event that may concern the user.
 @MainActor @Observable final class Notices {
     private(set) var last: String?
 

@@ -1,7 +1,7 @@
 import Observation
 import SpoolAVFoundation
 
-/// Media for offline playback: files in named sets, and single streams.
+/// Media for offline playback: files in named sets, and individual streams.
 @MainActor @Observable final class OfflineModel {
     /// The set to which titles are added.
     var name = "Flight"
@@ -10,7 +10,7 @@ import SpoolAVFoundation
     /// The reasons why titles could not be added, for display in lists.
     private(set) var refusals: [Title.ID: String] = [:]
     let streams: OfflineStreams
-    /// The errors of the last action and of the last update.
+    /// The errors from the last action and the last update.
     private var actionError: String?
     private var refreshError: String?
     private let cache: MediaCache
@@ -41,7 +41,7 @@ import SpoolAVFoundation
         await streams.resume()
     }
 
-    /// Starts the download of a title for offline playback. Returns when the download is recorded.
+    /// Starts the download of a title for offline playback. Returns once the download is recorded.
     func add(_ title: Title) async {
         refusals[title.id] = nil
         if title.isStream { return streams.add(title) }

@@ -19,7 +19,7 @@ import SpoolProxy
     private let preloader: Preloader
     private static let key = "streams"
 
-    /// Creates the list, including the streams of previous launches.
+    /// Creates the list, including the streams from previous launches.
     init(cache: MediaCache) {
         self.cache = cache
         preloader = Preloader(cache)
@@ -54,8 +54,8 @@ import SpoolProxy
         for (id, title) in titles where tasks[id] == nil {
             do {
                 let fractions = try await HLSDownloader.storedVariants(of: title.source, in: cache).map {
-                    // An incomplete variant may lack only other files, such as its audio, so its fraction stays below
-                    // 1.
+                    // An incomplete variant may have all of its segments, but lack other files, such as its audio.
+                    // Therefore, its fraction stays below 1.
                     $0.isComplete ? 1 : min(Double($0.storedSegmentCount) / Double(max($0.segmentCount, 1)), 0.99)
                 }
                 if tasks[id] == nil { states[id]?.fraction = fractions.max() ?? 0 }

@@ -5,7 +5,7 @@ import SpoolAVFoundation
 enum PreloadChoice {
     case start, minute, whole
 
-    /// The amount to preload of a file.
+    /// The amount of a file to preload.
     var amount: PreloadAmount {
         switch self {
         case .start: .startup
@@ -14,7 +14,7 @@ enum PreloadChoice {
         }
     }
 
-    /// The number of seconds to preload of a stream, or `nil` for the whole stream. At least one segment, and all
+    /// The number of seconds of a stream to preload, or `nil` for the whole stream. At least one segment, and all
     /// segments that start before this time, are preloaded.
     var firstSeconds: Double? {
         switch self {

@@ -3,9 +3,9 @@ import SpoolAVFoundation
 
 /// The contents of the cache, and the user's actions on them.
 @MainActor @Observable final class StorageModel {
-    /// The stored resources, with the largest first. Each playlist and each segment of an HLS stream is a resource.
+    /// The stored resources, largest first. Each playlist and each segment of an HLS stream is a resource.
     private(set) var resources: [StoredResource] = []
-    /// The errors of the last action and of the last update.
+    /// The errors from the last action and the last update.
     private var actionError: String?
     private var refreshError: String?
     private let cache: MediaCache

@@ -22,8 +22,8 @@ final class SwitchedUpstream: Upstream {
         let address = MediaSource(url: request.url).redactedURL
         guard !isOffline else { throw UpstreamError(.unreachable, "\(address): the app's offline switch is on") }
         var response = try await base.open(request)
-        // The switch also interrupts responses in progress. The body is replaced for this, which requires a copy of the
-        // bytes.
+        // The switch also interrupts responses in progress. For this purpose, the body is replaced, which requires
+        // copying the bytes.
         response.body = UpstreamBody(
             response.body.map { [self] chunk in
                 guard !isOffline else {

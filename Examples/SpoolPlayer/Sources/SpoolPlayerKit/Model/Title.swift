@@ -8,7 +8,7 @@ struct Title: Identifiable, Sendable {
     /// The URL, which identifies the title.
     var id: URL { source.url }
 
-    /// Whether the title is an HLS stream, which consists of many files. A server in the app serves them instead of a
-    /// resource loader.
+    /// Whether the title is an HLS stream, which consists of many files. They are served by a server in the app instead
+    /// of a resource loader.
     var isStream: Bool { !CachingURLAsset.canCache(source) }
 }

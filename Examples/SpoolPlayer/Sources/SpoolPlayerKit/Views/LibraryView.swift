@@ -17,7 +17,7 @@ struct LibraryView: View {
     }
 }
 
-/// A row for a title, which plays when it is tapped. The other titles of the list are added to the queue.
+/// A row for a title, which plays when it is tapped. The other titles in the list are added to the queue.
 struct TitleRow: View {
     let title: Title
     let titles: [Title]

@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SwiftUI
 
-/// The controls: previous, play or pause, next, speed, and the menu of the title.
+/// The controls: previous, play or pause, next, speed, and the title's menu.
 struct PlayerButtons: View {
     @Bindable var player: CachingPlayer
     let title: Title?

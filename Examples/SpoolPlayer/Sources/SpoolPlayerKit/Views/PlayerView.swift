@@ -2,7 +2,7 @@ import AVKit
 import SpoolAVFoundation
 import SwiftUI
 
-/// The current playback: the video, its position, and the status of player and cache.
+/// The current playback: the video, its position, and the status of the player and the cache.
 struct PlayerView: View {
     @Environment(AppModel.self) private var app
 
@@ -44,7 +44,7 @@ struct PlayerTimes: View {
     }
 }
 
-/// The status, the playback error, and the cache's last notice.
+/// The status, the playback error, and the cache's latest notice.
 struct PlayerState: View {
     let player: CachingPlayer
     let notice: String?

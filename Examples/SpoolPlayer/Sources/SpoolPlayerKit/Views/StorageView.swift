@@ -45,7 +45,7 @@ struct CapacityPicker: View {
     }
 }
 
-/// A row for a file that is stored completely or in part.
+/// A row for a completely or partially stored file.
 struct StoredRow: View {
     let resource: StoredResource
     let model: StorageModel

@@ -1,7 +1,7 @@
 import SpoolAVFoundation
 import SwiftUI
 
-/// The menu of a title, with preloads and the offline download.
+/// The menu for a title, with buttons that preload it or download it for offline playback.
 struct TitleMenu: View {
     let title: Title
     @Environment(AppModel.self) private var app
