@@ -10,15 +10,15 @@ public import Foundation
 public struct CMTime: Sendable, Hashable {
     /// The number of units of `1 / timescale` seconds.
     public var value: CMTimeValue
-    /// The number of units in one second, which is above 0 for a numeric time.
+    /// The number of units in one second, which is greater than 0 for a numeric time.
     public var timescale: CMTimeScale
-    /// The flags that specify the kind of the time.
+    /// The flags that specify the kind of time.
     public var flags: CMTimeFlags
     /// The number that identifies the timeline, for media whose time restarts at 0. Times that this module creates have
     /// epoch 0.
     public var epoch: CMTimeEpoch
 
-    /// Creates a time from its four parts without checking them, like the C structure.
+    /// Creates a time from its four parts without checking them, as with the C structure.
     public init(value: CMTimeValue, timescale: CMTimeScale, flags: CMTimeFlags, epoch: CMTimeEpoch) {
         self.value = value
         self.timescale = timescale
@@ -26,15 +26,15 @@ public struct CMTime: Sendable, Hashable {
         self.epoch = epoch
     }
 
-    /// Creates a time of `value / timescale` seconds. The time is invalid if the timescale is not above 0.
+    /// Creates a time of `value / timescale` seconds. The time is invalid if the timescale is not greater than 0.
     public init(value: CMTimeValue, timescale: CMTimeScale) {
         self.init(value: value, timescale: timescale, flags: timescale > 0 ? .valid : [], epoch: 0)
     }
 
     /// Creates the time nearest to `seconds` with the given timescale.
     ///
-    /// The result is ``invalid`` if `seconds` is not a number or the timescale is not above 0. It is positive or
-    /// negative infinity if `seconds` is infinite or too large for the timescale.
+    /// The result is ``invalid`` if `seconds` is NaN or the timescale is not greater than 0. It is positive or negative
+    /// infinity if `seconds` is infinite or too large for the timescale.
     public init(seconds: Double, preferredTimescale: CMTimeScale) {
         guard !seconds.isNaN, preferredTimescale > 0 else {
             self = .invalid
@@ -110,7 +110,7 @@ public struct CMTimeFlags: OptionSet, Sendable, Hashable {
 
 extension CMTime: Comparable {
     /// Returns whether the left time is earlier than the right one, compared in seconds. The order is the same as in
-    /// CoreMedia: −∞, numeric times, +∞, and unknown times.
+    /// CoreMedia: −∞, numeric times, +∞, unknown times, and invalid times.
     public static func < (left: CMTime, right: CMTime) -> Bool {
         left.rank == right.rank ? left.rank == 1 && left.seconds < right.seconds : left.rank < right.rank
     }

@@ -3,7 +3,7 @@ public import Foundation
 /// The identifier of a track within its asset.
 public typealias CMPersistentTrackID = Int32
 
-/// The kind of a track, as the four-character code of QuickTime files.
+/// The kind of a track, as a QuickTime four-character code.
 public struct AVMediaType: RawRepresentable, Sendable, Hashable {
     /// The four-character code.
     public let rawValue: String
@@ -22,7 +22,7 @@ public struct AVMediaType: RawRepresentable, Sendable, Hashable {
     public static let closedCaption = AVMediaType(rawValue: "clcp")
 }
 
-/// The values of a track as the demuxer reports them.
+/// The values of a track, as reported by the demuxer.
 struct TrackValues: Sendable, Equatable {
     var trackID: CMPersistentTrackID
     var mediaType: AVMediaType
@@ -43,7 +43,7 @@ struct TrackValues: Sendable, Equatable {
 /// `@unchecked`: the compiler cannot check a class that may have subclasses. The stored properties never change, except
 /// the weak reference, which is cleared atomically.
 open class AVAssetTrack: NSObject, AVAsynchronousKeyValueLoading, @unchecked Sendable {
-    /// The asset, or `nil` after the asset was released.
+    /// The asset, or `nil` after the asset has been released.
     open var asset: AVAsset? { storedAsset }
     /// The identifier of the track within its asset, which is never 0.
     open var trackID: CMPersistentTrackID { values.trackID }

@@ -104,7 +104,7 @@ final class AssetValues: Sendable {
     }
     var isLoading: Bool { state.withLock { if case .loading = $0 { true } else { false } } }
 
-    /// Calls `body` when the values are loaded or have failed to load, or immediately if this has already happened. The
+    /// Calls `body` once the values are loaded or have failed to load, or immediately if this has already happened. The
     /// first call runs `open` to load the values.
     func load(
         by open: @escaping @Sendable () async -> Result<Values, any Error>,

@@ -89,7 +89,7 @@ open class AVAssetCache: NSObject {
     }
 }
 
-// The extension exists on Linux only, like the log itself; see `AVAssetResourceLoader.requestLog`.
+// This extension exists only on Linux, like the log itself; see `AVAssetResourceLoader.requestLog`.
 
 extension AVURLAsset {
     /// All loading requests of the asset, oldest first. Linux only.

@@ -17,7 +17,7 @@ public typealias AVAssetImageGeneratorCompletionHandler =
 ///
 /// Errors are `AVError`s, or the error from the asset's loader:
 ///
-/// - `noImageAtTime`, also for times past the end
+/// - `noImageAtTime`, including for times past the end
 /// - `noSourceTrack` for media without video
 /// - `decodeFailed`
 /// - `operationNotSupportedForAsset` for media that is not seekable
@@ -137,7 +137,7 @@ open class AVAssetImageGenerator: NSObject {
         ])
     }
 
-    /// Generates an image for each time that the `NSValue`s contain, and calls the handler once for each time.
+    /// Generates an image for each requested time, and calls the handler once for each of them.
     open func generateCGImagesAsynchronously(
         forTimes requestedTimes: [NSValue], completionHandler handler: @escaping AVAssetImageGeneratorCompletionHandler
     ) {
@@ -168,15 +168,15 @@ open class AVAssetImageGenerator: NSObject {
 }
 
 extension AVAssetImageGenerator {
-    /// Returns the images at several times, in order. Images are generated while the sequence is read, at most one in
-    /// advance.
+    /// Returns the images at several times, in order. Images are generated as the sequence is read, at most one ahead
+    /// of the reading task.
     ///
-    /// Cancelling the reading task, or releasing the sequence, cancels unfinished images.
+    /// Cancelling that task, or releasing the sequence, cancels unfinished images.
     public func images(for times: [CMTime]) -> Images {
         Images(series: ImageSeries(requests, currentSettings, times))
     }
 
-    /// A sequence of images that are generated while it is read; see ``AVAssetImageGenerator/images(for:)``.
+    /// A sequence of images that are generated as it is read; see ``AVAssetImageGenerator/images(for:)``.
     public struct Images: AsyncSequence, AsyncIteratorProtocol, Sendable {
         /// The result for one of the times.
         public enum Element: Sendable {
@@ -204,7 +204,7 @@ extension AVAssetImageGenerator {
                 }
             }
 
-            /// The time from which the image is shown.
+            /// The presentation time of the image.
             ///
             /// - Throws: The error if the image could not be generated.
             public var actualTime: CMTime {

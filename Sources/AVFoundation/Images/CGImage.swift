@@ -14,7 +14,7 @@ public final class CGImage: Sendable {
     public let height: Int
     /// The number of bytes from the start of a row to the start of the next one, at least four times ``width``.
     public let bytesPerRow: Int
-    /// The pixels, with the top row first.
+    /// The pixels, top row first.
     public let dataProvider: CGDataProvider?
 
     /// The number of bits in a color component, which is 8.
@@ -50,7 +50,7 @@ public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
     /// Creates a layout from CoreGraphics' raw value.
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
-    /// Pixels of 32 bits, with the lowest byte first.
+    /// 32-bit pixels, least significant byte first.
     public static let byteOrder32Little = CGBitmapInfo(rawValue: 2 << 12)
     /// The bits for the position of the alpha component.
     public static let alphaInfoMask = CGBitmapInfo(rawValue: 0x1F)
@@ -59,7 +59,7 @@ public struct CGBitmapInfo: OptionSet, Sendable, Hashable {
 extension Picture {
     /// Returns the image, scaled down to fit in a box if it is larger.
     ///
-    /// If the width or height of the box is below 1 or not a number, it does not limit the image.
+    /// If the width or height of the box is less than 1 or NaN, it does not limit the image.
     func scaled(toFit box: CGSize) -> Picture {
         func ratio(_ bound: Double, _ side: Int) -> Double { bound >= 1 ? min(bound / Double(side), 1) : 1 }
         func side(_ bound: Double, _ side: Int, _ scale: Double) -> Int {

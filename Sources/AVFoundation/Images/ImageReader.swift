@@ -102,8 +102,8 @@ final class ImageReader {
 /// The search for the image at a time. It decides which seeks to perform, and whether their results are acceptable.
 ///
 /// This type only makes decisions. A seek to a key frame is fastest and suffices within the tolerances. An exact seek
-/// decodes from the key frame before the time, and finds the first image that starts at the time or later. The image
-/// that is shown at the time may then be the previous image. Without an index, an exact seek may end too late. If so,
+/// decodes from the key frame before the time, and finds the first image that starts at or after that time. The image
+/// shown at the requested time may then be the previous one. Without an index, an exact seek may end too late. If so,
 /// the seek is repeated, and the demuxer starts earlier. Times are in seconds.
 struct ImageSearch: Sendable, Equatable {
     /// The next seek.

@@ -14,7 +14,7 @@ final class ImageRequestQueue: Sendable {
 
     private struct State {
         var waiting: [ImageRequest] = []
-        /// The current request, or `nil` after it was cancelled.
+        /// The current request, or `nil` after it has been cancelled.
         var current: ImageRequest?
         /// The playback that is serving the current request.
         var playback: ItemPlayback?
@@ -175,7 +175,7 @@ final class ImageRequest: Sendable {
     typealias Handler = @Sendable (Result<GeneratedImage, any Error>) -> Void
 
     struct Settings: Sendable {
-        /// The maximum size, in pixels. A width or height of 0 is not limited.
+        /// The maximum size, in pixels. A width or height of 0 means no limit.
         var maximumSize = CGSize.zero
         /// The maximum times by which the image may precede and follow the requested time.
         var toleranceBefore = CMTime.positiveInfinity
@@ -201,7 +201,7 @@ final class ImageRequest: Sendable {
 
 struct GeneratedImage: Sendable {
     var image: CGImage
-    /// The time from which the image is shown.
+    /// The presentation time of the image.
     var time: CMTime
 }
 

@@ -25,7 +25,7 @@ open class AVAssetResourceLoader: NSObject {
         core.setDelegate(delegate, queue: delegateQueue)
     }
 
-    /// The delegate that serves loading requests, or `nil` after it was released.
+    /// The delegate that serves loading requests, or `nil` after it has been released.
     open weak var delegate: (any AVAssetResourceLoaderDelegate)? { core.delegate }
 
     /// The queue of the delegate.
@@ -63,7 +63,7 @@ public protocol AVAssetResourceLoaderDelegate: NSObjectProtocol {
         shouldWaitForRenewalOfRequestedResource renewalRequest: AVAssetResourceRenewalRequest
     ) -> Bool
 
-    /// Called when the player no longer needs a request, for example after a seek. Do not use the request afterwards.
+    /// Called when the player no longer needs a request, for example after a seek. Do not use the request afterward.
     func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest)
 
@@ -133,8 +133,8 @@ extension AVAssetResourceLoader {
         package let length: Int64?
         /// Whether the request extends to the end of the resource, regardless of ``length``.
         package let toEnd: Bool
-        /// The number of accepted bytes, without those that were delivered after a cancellation or beyond the requested
-        /// length.
+        /// The number of accepted bytes, excluding those that were delivered after a cancellation or beyond the
+        /// requested length.
         package internal(set) var bytes: Int64 = 0
         /// Whether the player cancelled the request.
         package internal(set) var isCancelled = false
@@ -144,8 +144,8 @@ extension AVAssetResourceLoader {
         package internal(set) var errorDescription: String?
     }
 
-    /// A violation of Apple's contract by a delegate. Linux only; after a violation, Apple's AVFoundation crashes,
-    /// stalls or plays incorrectly instead.
+    /// A violation of Apple's contract by a delegate. Linux only. Apple's AVFoundation does not report a violation, but
+    /// crashes, stalls or plays incorrectly.
     package struct ContractViolation: Sendable, Equatable, CustomStringConvertible {
         /// The violated rule.
         package enum Kind: String, Sendable, Equatable, CaseIterable {
@@ -178,7 +178,7 @@ extension AVAssetResourceLoader {
         /// The current offset of the request at the time of the violation.
         package let offset: Int64
 
-        /// A description in one line, for the failure message of a test.
+        /// A one-line description, for a test's failure message.
         package var description: String { "\(kind.rawValue) (request \(requestID), at byte \(offset))" }
     }
 

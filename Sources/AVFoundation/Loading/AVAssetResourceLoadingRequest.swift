@@ -46,7 +46,7 @@ open class AVAssetResourceLoadingRequest: NSObject {
     open var isCancelled: Bool { record.phase == .cancelled }
 
     /// Finishes the request after all bytes have been delivered. If fewer bytes than requested were delivered, the
-    /// player assumes that the resource ends after them.
+    /// player assumes that the resource ends there.
     open func finishLoading() {
         // Redirects are not followed here, so the error contains the target.
         let error = redirect.map { redirect in
@@ -148,9 +148,9 @@ open class AVAssetResourceLoadingDataRequest: NSObject {
     /// ``ResourceLoaderDriver``.
     open var currentOffset: Int64 { record.currentOffset }
 
-    /// Delivers the next bytes. The method may be called several times and from any thread, but not concurrently.
+    /// Delivers the next bytes. The method may be called several times, from any thread, but not concurrently.
     ///
-    /// The data may be retained for a long time, so do not modify its storage afterwards.
+    /// The data may be retained for a long time, so do not modify its storage afterward.
     open func respond(with data: Data) {
         record.respond(with: data)
     }

@@ -5,13 +5,13 @@ public import Foundation
 
 /// An error that states why media cannot be played, with a code from Apple's AVFoundation.
 public struct AVError: CustomNSError, LocalizedError, Hashable, Sendable {
-    /// The codes that are used here, with Apple's numbers.
+    /// The codes that this module uses, with Apple's numbers.
     public enum Code: Int, Sendable, Hashable, CaseIterable {
         /// An unknown error.
         case unknown = -11800
         /// The player's services are no longer available.
         case mediaServicesWereReset = -11819
-        /// The bytes violate the media format.
+        /// The bytes do not conform to the media format.
         case fileFailedToParse = -11829
         /// The media format cannot be played.
         case fileFormatNotRecognized = -11828

@@ -8,7 +8,8 @@ import Foundation
 /// Sources: the headers `AVAssetResourceLoader.h` and `AVAssetResourceLoadingRequest.h` of the iOS 16.5 and 18 SDKs.
 struct LoadingRequestContract: Sendable, Equatable {
     enum Phase: Sendable, Equatable {
-        /// The request was created, but not yet passed to the delegate. Exits: open, cancelled, abandoned, finished.
+        /// The request has been created, but not yet passed to the delegate. Exits: open, cancelled, abandoned,
+        /// finished.
         case made
         /// The delegate is serving the request. Exits: finished, cancelled, abandoned.
         case open
@@ -128,8 +129,8 @@ struct LoadingRequestContract: Sendable, Equatable {
         if phase == .open || phase == .made { phase = .abandoned }
     }
 
-    /// Handles the release of the delegate's last reference to the request. Returns `true` if the player would wait
-    /// forever.
+    /// Handles the release of the delegate's last reference to the request. Returns `true` if the player would
+    /// otherwise wait forever.
     mutating func release() -> Bool {
         guard phase == .open else { return false }
         phase = .finished

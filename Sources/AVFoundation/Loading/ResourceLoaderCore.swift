@@ -73,8 +73,8 @@ final class ResourceLoaderCore: Sendable {
         _ body: (AVAssetResourceLoader, any AVAssetResourceLoaderDelegate) -> Bool
     ) -> Bool? {
         guard let delegate else { return nil }
-        // A delegate usually receives the asset's own loader. A delegate that outlives the asset receives another
-        // loader with the same core.
+        // A delegate usually receives the asset's own loader. A delegate that outlives the asset receives a new loader
+        // with the same core.
         let loader = state.withLock { $0.loader }.value ?? AVAssetResourceLoader(core: self)
         return body(loader, delegate)
     }
@@ -180,7 +180,7 @@ struct LoadingPolicy: Sendable, Equatable {
     var requestTimeout: Double?
     /// Whether a player that has no data posts a stall notification.
     var postsStalls = true
-    /// Whether a content type that is not allowed is an error even in a redirected request.
+    /// Whether a disallowed content type is an error even in a redirected request.
     var checksTypeOfRedirects = false
     /// Whether the player waits forever after it has received the two bytes of an information request.
     var hangsAfterProbe = false
@@ -194,7 +194,7 @@ struct LoadingPolicy: Sendable, Equatable {
     }
 
     /// The policy of a player with the least convenient behavior that the documentation allows. The timeout is the one
-    /// that was reported for Apple's player.
+    /// reported for Apple's player.
     static let hostile: LoadingPolicy = {
         var policy = LoadingPolicy()
         policy.isConcurrent = true

@@ -1,7 +1,7 @@
 #if StaticLinking
 public import Foundation
 
-// The URL loading types of Foundation that a resource loader's delegate uses. FoundationNetworking cannot be linked
+// Foundation's URL loading types that a resource loader's delegate uses. FoundationNetworking cannot be linked
 // statically.
 
 /// A request for a URL.

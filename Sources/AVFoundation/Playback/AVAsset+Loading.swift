@@ -2,7 +2,7 @@ public import Foundation
 
 /// The loading state of an asset's value.
 public enum AVKeyValueStatus: Int, Sendable {
-    /// The value was not requested yet.
+    /// The value has not been requested yet.
     case unknown = 0
     /// The value is being loaded.
     case loading = 1
@@ -16,7 +16,8 @@ public enum AVKeyValueStatus: Int, Sendable {
 
 /// The loading of values by key. The keys are `duration`, `playable` and `tracks`. Metadata is not available.
 extension AVURLAsset {
-    /// Loads values, and calls the handler on any thread when they are loaded or have failed to load.
+    /// Loads values, and calls the handler when they are loaded or have failed to load. The handler may be called on
+    /// any thread.
     public func loadValuesAsynchronously(forKeys keys: [String], completionHandler: (@Sendable () -> Void)? = nil) {
         loadValues { _ in completionHandler?() }
     }

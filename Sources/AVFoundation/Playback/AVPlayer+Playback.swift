@@ -144,8 +144,8 @@ extension AVPlayer {
     /// finished.
     ///
     /// - Parameter completionHandler: A function that is called once, on the main actor. Its argument is `true` when
-    ///   playback continues at the time. It is `false` if another seek replaced this one, the item changed or failed,
-    ///   or the time is not a number.
+    ///   playback continues at the requested time. It is `false` if another seek replaced this one, the item changed or
+    ///   failed, or the time is not numeric.
     public func seek(to time: CMTime, completionHandler: @escaping @Sendable (Bool) -> Void) {
         guard let item = currentItem, item.status != .failed, time.isNumeric else { return completionHandler(false) }
         lastSeek += 1

@@ -50,7 +50,7 @@ public import Foundation
         case advance = 0
         /// Pauses at the end, so that the rate is 0.
         case pause = 1
-        /// Does nothing. The rate stays unchanged.
+        /// Does nothing. The rate does not change.
         case none = 2
     }
 
@@ -90,7 +90,7 @@ public import Foundation
     var playback: ItemPlayback?
     var isRunning = false
     var wantedRate: Float = 0
-    // The property is final. Otherwise, Swift 6.3 gives its getter another symbol name in a subclass of a
+    // The property is final. Otherwise, Swift 6.3 gives its getter a different symbol name in a subclass of a
     // `@preconcurrency` class.
     final var seeks: [UInt64: @Sendable (Bool) -> Void] = [:]
     var lastSeek: UInt64 = 0
@@ -147,8 +147,8 @@ public import Foundation
         reportTimeControl(since: previous.1)
     }
 
-    /// Records that the user has changed the rate in the window. The change is reported like one by the app, but libmpv
-    /// has already applied it.
+    /// Records that the user has changed the rate in the window. The change is reported like a change by the app, but
+    /// libmpv has already applied it.
     func wantedInWindow(_ rate: Float) {
         let previous = timeControlStatus
         guard (rate == 0) != (wantedRate == 0) else { return }
@@ -250,10 +250,10 @@ extension AVPlayer {
         /// The mode that plays media as fast as it can be decoded.
         package static let untimed = HeadlessMode(speed: nil)
 
-        /// Returns the mode in the environment variable `AVPLAYER_HEADLESS`, or `nil` if the variable is not set or
-        /// empty.
+        /// Returns the mode that the environment variable `AVPLAYER_HEADLESS` specifies, or `nil` if the variable is
+        /// unset or empty.
         ///
-        /// The value is a speed or `untimed`. Other text means a speed of 1.
+        /// The value is a speed or `untimed`. Any other text means a speed of 1.
         static func fromEnvironment(_ environment: [String: String]) -> HeadlessMode? {
             guard let text = environment["AVPLAYER_HEADLESS"], !text.isEmpty else { return nil }
             return text == "untimed" ? .untimed : HeadlessMode(speed: Double(text) ?? 1)
@@ -264,7 +264,7 @@ extension AVPlayer {
 extension AVPlayer {
     /// Adds an observer, whose block is called when playback passes a multiple of the interval, and after seeks.
     ///
-    /// - Parameter interval: The interval. If it is not above 0, every change of the time is reported.
+    /// - Parameter interval: The interval. If it is not greater than 0, every change in the time is reported.
     /// - Parameter queue: The queue on which the block is called, or `nil` for the main queue.
     /// - Returns: An object that you must retain and pass to ``removeTimeObserver(_:)``.
     public func addPeriodicTimeObserver(
@@ -311,5 +311,5 @@ struct TimeObserver {
     }
 }
 
-/// The identity of an observer, for its removal.
+/// The identity of an observer, used to remove it.
 private final class TimeObserverToken: Sendable {}

@@ -112,7 +112,7 @@ public import Foundation
     }
 }
 
-// This is an extension because of the problem that the comment on `AVPlayer.seeks` describes.
+// This is an extension because of the problem described in the comment on `AVPlayer.seeks`.
 extension AVPlayerItem {
     /// Seeks to a time. The handler's argument is `true` if the seek finished. See
     /// ``AVPlayer/seek(to:completionHandler:)``.
@@ -125,7 +125,7 @@ extension AVPlayerItem {
     }
 }
 
-// This is an extension because of the problem that the comment on `AVPlayer.seeks` describes.
+// This is an extension because of the problem described in the comment on `AVPlayer.seeks`.
 extension AVPlayerItem {
     /// The loaded time ranges, each a `CMTimeRange`.
     ///
@@ -207,14 +207,14 @@ extension NSNotification.Name {
 public let AVPlayerItemFailedToPlayToEndTimeErrorKey = "AVPlayerItemFailedToPlayToEndTimeErrorKey"
 
 extension AVPlayerItem {
-    /// Equal to `.AVPlayerItemDidPlayToEndTime`.
+    /// The same as `.AVPlayerItemDidPlayToEndTime`.
     nonisolated public static let didPlayToEndTimeNotification = NSNotification.Name.AVPlayerItemDidPlayToEndTime
-    /// Equal to `.AVPlayerItemFailedToPlayToEndTime`.
+    /// The same as `.AVPlayerItemFailedToPlayToEndTime`.
     nonisolated public static let failedToPlayToEndTimeNotification =
         NSNotification.Name.AVPlayerItemFailedToPlayToEndTime
-    /// Equal to `.AVPlayerItemPlaybackStalled`.
+    /// The same as `.AVPlayerItemPlaybackStalled`.
     nonisolated public static let playbackStalledNotification = NSNotification.Name.AVPlayerItemPlaybackStalled
-    /// Equal to `.AVPlayerItemTimeJumped`.
+    /// The same as `.AVPlayerItemTimeJumped`.
     nonisolated public static let timeJumpedNotification = NSNotification.Name.AVPlayerItemTimeJumped
 
     /// Posts a notification on the main thread.

@@ -41,7 +41,7 @@
         return items().contains { $0 === afterItem }
     }
 
-    /// Inserts the item after another one, or at the end if `afterItem` is `nil`. If ``canInsert(_:after:)`` returns
+    /// Inserts the item after another item, or at the end if `afterItem` is `nil`. If ``canInsert(_:after:)`` returns
     /// `false`, the call has no effect; Apple's class raises an exception.
     open func insert(_ item: AVPlayerItem, after afterItem: AVPlayerItem?) {
         guard canInsert(item, after: afterItem) else { return }

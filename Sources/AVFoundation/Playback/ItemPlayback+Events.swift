@@ -105,7 +105,7 @@ extension ItemPlayback {
         stream?.learned(duration: duration, secondsAhead: preferred > 0 ? preferred : nil)
     }
 
-    /// Handles the start or stop of playback, for example because of a seek, the end, or missing media.
+    /// Handles a start or stop of playback, for example because of a seek, the end, or missing media.
     private func runs(_ isRunning: Bool, _ handle: MPVHandle) {
         let isHalted = state.withLock { $0.isAtEnd || $0.seeks.pending != nil || !$0.isLoaded }
         let isStarved =
@@ -143,8 +143,8 @@ extension ItemPlayback {
         let isAtEnd = handle.flag("eof-reached") == true
         let id = state.withLock { state -> UInt64? in
             if isAtEnd, state.hasInterrupted, let id = state.seeks.pending, state.repeats < 10 {
-                // The seek itself had started the read that was interrupted, within the demuxer's buffer. The same seek
-                // succeeds now, because no read is blocked.
+                // The interrupted read was started by the seek itself, for a target within the demuxer's buffer. The
+                // same seek succeeds now, because no read is blocked.
                 state.repeats += 1
                 state.hasInterrupted = false
                 stream?.expectSeek()
@@ -215,7 +215,8 @@ extension ItemPlayback {
     private func isPlaylist(_ handle: MPVHandle) -> Bool { handle.text("file-format")?.contains("hls") == true }
 
     /// Records a new position. libmpv reports changed properties after its other events, so this value may be from
-    /// before a finished seek. If the time seems to have changed by more than a second, the current position is used.
+    /// before a seek that has since finished. If the time seems to have changed by more than a second, the current
+    /// position is used.
     private func timeChanged(to seconds: Double, of handle: MPVHandle) {
         guard abs(seconds - item.time) > 1, state.withLock({ $0.seeks.pending == nil }) else {
             return timePassed(to: seconds)
@@ -229,8 +230,8 @@ extension ItemPlayback {
 
     /// Returns the current position, in seconds, or `nil` if libmpv has not found any media after a seek.
     ///
-    /// If it has not found any, libmpv moves to the end, and reports the duration as its position. For media with
-    /// audio, this can be detected, because no audio was played since the seek.
+    /// In that case, libmpv moves to the end, and reports the duration as its position. For media with audio, this can
+    /// be detected, because no audio has been played since the seek.
     private func position(of handle: MPVHandle) -> Double? {
         guard let seconds = handle.number("time-pos") else { return nil }
         let hasSound = handle.number("current-tracks/audio/id") != nil

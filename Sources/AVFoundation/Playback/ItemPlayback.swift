@@ -30,7 +30,7 @@ final class ItemPlayback: Sendable {
         /// The number of property changes that libmpv has not acknowledged yet.
         var unansweredSets = 0
         var isAtEnd = false
-        /// Whether the time has moved back without a seek.
+        /// Whether the time has moved backward without a seek.
         var hasRestartedTime = false
         /// The command of the current seek.
         var lastSeek: [String] = []
@@ -173,8 +173,8 @@ final class ItemPlayback: Sendable {
 
 /// A tracker of a player's current seek, from the command to the end of the seek. This type only makes decisions.
 ///
-/// libmpv replies to a seek command when the command is queued. It later reports that the demuxer seeks, and finally
-/// that playback restarts. A later seek replaces an earlier one, whose end is then never reported.
+/// libmpv replies to a seek command when the command is queued. It later reports that the demuxer is seeking, and
+/// finally that playback has restarted. A later seek replaces an earlier one, whose end is then never reported.
 struct SeekTracker: Sendable, Equatable {
     private enum Stage: Sendable, Equatable {
         case sent

@@ -5,7 +5,7 @@ import CMPV
 /// Copies refer to the same handle. libmpv allows concurrent calls from several threads. However, only one thread may
 /// call ``nextEvent(timeout:)``, and no calls may follow ``destroy()``. ``ItemPlayback`` ensures this.
 ///
-/// `@unchecked`: the pointer refers to an object that libmpv guards.
+/// `@unchecked`: the pointer refers to an object that libmpv synchronizes.
 struct MPVHandle: @unchecked Sendable {
     private let pointer: OpaquePointer
 
@@ -37,7 +37,7 @@ struct MPVHandle: @unchecked Sendable {
         for name in names { cmpv_observe_property(pointer, 0, name, formatOfProperty(name)) }
     }
 
-    /// Sends a command without waiting. The event with the reply contains the ID.
+    /// Sends a command without waiting. The reply event contains the ID.
     func command(_ words: [String], id: UInt64) {
         withArguments(words) { arguments in
             _ = cmpv_command_async(pointer, id, arguments)
@@ -76,7 +76,7 @@ struct MPVHandle: @unchecked Sendable {
         return String(cString: text)
     }
 
-    /// Ends a call to ``nextEvent(timeout:)`` that is waiting.
+    /// Ends a waiting call to ``nextEvent(timeout:)``.
     func wakeUp() { cmpv_wakeup(pointer) }
 
     /// Ends the player and waits for its threads.

@@ -61,7 +61,7 @@ struct PlaybackOptions: Sendable, Equatable {
             options += [
                 ("vo", outputs.hasScreen ? "gpu,x11,null" : "null"),
                 ("ao", outputs.hasSound ? "pipewire,pulse,alsa,null" : "null"),
-                // The window uses libmpv's default keys, mouse actions and controller.
+                // The window uses libmpv's default key bindings, mouse actions and on-screen controller.
                 ("input-default-bindings", "yes"), ("input-vo-keyboard", "yes"), ("osc", "yes"),
             ]
         }
@@ -127,7 +127,7 @@ private enum MediaFormats {
         // `data` URLs do not open files or connections. An empty list would mean libavformat's default protocols.
         let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
         // Without these options, libavformat waits for the headers of the next segment before it reads an available
-        // one. It also ends a live stream without new segments after 3 to 100 reloads, depending on its version.
+        // one. It also ends a live stream that has no new segments after 3 to 100 reloads, depending on its version.
         let segments =
             mayReachNetwork ? ["http_multiple=0", "max_reload=\(Int32.max)", "m3u8_hold_counters=\(Int32.max)"] : []
         let lists = [

@@ -1,7 +1,7 @@
 import Foundation
 
 /// A pattern of requests that is difficult to serve. It combines behaviors that Apple's documentation allows and that
-/// video players show.
+/// video players exhibit.
 ///
 /// Several requests are open at different offsets. Bounded requests cover the current read, the next read and the tail.
 /// One request starts further ahead and extends to the end. After each seek, the information is requested again. A
@@ -18,7 +18,7 @@ struct ConcurrentPattern: RequestPattern {
         var buffer = StreamBuffer()
         var isOpen = true
         var hasFetched = false
-        /// The total number of bytes received by all requests at which to cancel this request.
+        /// The total number of bytes received by all requests after which this request is cancelled.
         var cancelAt: Int64?
 
         /// Returns whether the request has received the byte at the offset, or will receive it within the next `reach`
@@ -213,7 +213,7 @@ struct ConcurrentPattern: RequestPattern {
         return actions
     }
 
-    /// Releases bytes well before the position, and removes finished requests for distant ranges.
+    /// Releases bytes far behind the position, and removes finished requests for distant ranges.
     private mutating func releaseBytes() {
         let behind = position - policy.keepBehind
         for index in stretches.indices where !stretches[index].isTail && stretches[index].buffer.start <= position {

@@ -53,8 +53,7 @@ final class MediaStream: Sendable {
     func open(for reader: StreamReader) -> Bool {
         perform(
             state.withLock { state -> [Step] in
-                // The check is made while the lock is held that `close` also acquires, so that a call to `close` cannot
-                // be missed.
+                // This check holds the lock that `close` also acquires, so that a call to `close` cannot be missed.
                 guard !reader.isClosed else { return [] }
                 state.reader = reader
                 let actions = state.pattern.open()

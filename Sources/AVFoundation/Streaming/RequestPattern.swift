@@ -37,8 +37,8 @@ protocol RequestPattern: Sendable {
     mutating func read(limit: Int) -> (ReadResult, [Action])
     /// Records that the player is about to seek.
     mutating func expectSeek()
-    /// Ends a waiting read, unless the seek has already reached the stream, so that the read is for the seek's target.
-    /// Returns `true` if a read was ended.
+    /// Ends a waiting read, unless the seek has already reached the stream, in which case the read is for the seek's
+    /// target. Returns `true` if a read was ended.
     mutating func interrupt() -> (Bool, [Action])
     mutating func received(_ data: Data, token: Int) -> [Action]
     mutating func finished(token: Int, information: ContentInformation?) -> [Action]

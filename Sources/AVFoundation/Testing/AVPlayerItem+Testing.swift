@@ -16,8 +16,9 @@ extension AVAssetResourceLoader {
         set { core.policy.requestsBeforeCancelling = newValue }
     }
 
-    /// Sets the amounts of buffered bytes ahead of the position: a player cancels its request at `cancelAbove`, and
-    /// sends another one below `requestBelow`. The settings apply to later items. Linux only, for tests.
+    /// Sets the limits of the read-ahead, in bytes. A player cancels its request when `cancelAbove` bytes are buffered
+    /// ahead of the position, and sends another one below `requestBelow`. The settings apply to later items. Linux
+    /// only, for tests.
     package func setReadAhead(cancelAbove: Int64, requestBelow: Int64) {
         core.policy.cancelAbove = cancelAbove
         core.policy.requestBelow = requestBelow
