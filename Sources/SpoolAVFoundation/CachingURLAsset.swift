@@ -6,11 +6,11 @@ public import Spool
 /// An asset that plays through a cache, so that played bytes are not fetched again.
 ///
 /// Use this class instead of `AVURLAsset`. The asset passes AVFoundation a URL that only the asset's own ``loader`` can
-/// load (`spool+https://…`). ``originalURL`` is the URL that the asset was created with.
+/// load (`spool+https://…`). ``originalURL`` is the URL with which the asset was created.
 ///
 /// Some media cannot be cached and plays directly, as it would from an `AVURLAsset` with the same URL:
 ///
-/// - files, and schemes other than `http` and `https`, unless a `MediaSource` with a resolver provides the URL
+/// - files, and URLs with a scheme other than `http` or `https`, unless the `MediaSource` has a resolver
 /// - playlists (`.m3u8`, `.m3u`, `.mpd`), because AVFoundation never requests their segments from a loader
 ///
 /// With a ``server``, HLS also plays through the cache, because the player gets the server's URL. The value of
@@ -37,7 +37,7 @@ public import Spool
 /// `@unchecked Sendable` is restated from the superclass. All properties that this class adds are constant, and they
 /// are `Sendable` except the options, which are only passed to another asset.
 public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
-    /// The URL that the asset was created with.
+    /// The URL with which the asset was created.
     public let originalURL: URL
     /// The key of the resource in the cache, or `nil` if the asset plays directly or through a server.
     public let cacheKey: CacheKey?
@@ -110,7 +110,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
         self.init(caching: MediaSource(url: url), in: cache, server: server, options: options)
     }
 
-    /// Creates an asset without a cache, which plays directly. AVFoundation itself may call this initializer.
+    /// Creates an asset that plays directly, without a cache. AVFoundation itself may call this initializer.
     @available(
         *, deprecated, message: "plays without a cache; use init(caching:in:server:options:)"
     )
@@ -159,7 +159,7 @@ public final class CachingURLAsset: AVURLAsset, @unchecked Sendable {
 }
 
 extension AVURLAsset {
-    /// Returns an asset that plays through the cache if possible, otherwise a plain asset.
+    /// Returns an asset that plays through the cache if possible, or a plain asset otherwise.
     ///
     /// - Parameter server: The server for HLS. Without a server, HLS plays directly.
     public static func caching(

@@ -53,8 +53,8 @@ enum CachingURL {
     /// The extensions of playlists: HLS (RFC 8216 §4) and DASH.
     private static let playlistExtensions: Set<String> = ["m3u8", "m3u", "mpd"]
 
-    /// Returns whether a URL is treated as an HLS playlist before any request. The content type, if known, determines
-    /// this; otherwise, the URL's extension does.
+    /// Returns whether a URL is treated as an HLS playlist before any request is sent. The content type, if known,
+    /// determines this; otherwise, the URL's extension does.
     static func isHLS(_ url: URL, contentType: String?) -> Bool {
         if let contentType { return UniformType.isPlaylist(contentType: contentType) }
         return ["m3u8", "m3u"].contains(url.pathExtension.lowercased())

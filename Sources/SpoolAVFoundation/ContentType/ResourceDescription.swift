@@ -7,7 +7,7 @@ import Spool
 struct ResourceDescription: Sendable, Hashable {
     /// The number of bytes, or `nil` if it is unknown.
     var length: Int64?
-    /// The matching uniform type identifiers, with the best one first.
+    /// The matching uniform type identifiers, best match first.
     var types: [String]
     /// Whether all bytes are in the cache, and therefore available immediately.
     var isComplete: Bool

@@ -11,8 +11,8 @@ import UniformTypeIdentifiers
 /// On Apple platforms, the system provides most types. A table contains the other types, and all types on other
 /// platforms. This type only makes decisions.
 enum UniformType {
-    /// Returns the matching identifiers, with the best one first. The result is empty if neither the media type nor the
-    /// file name determines a type.
+    /// Returns the matching identifiers, best match first. The result is empty if neither the media type nor the file
+    /// name determines a type.
     ///
     /// - Parameters:
     ///   - contentType: The origin's `Content-Type`, with parameters. Types that servers send for unknown files

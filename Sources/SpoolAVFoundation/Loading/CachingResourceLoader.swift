@@ -9,8 +9,8 @@ import Synchronization
 ///
 /// Each asset needs its own loader. A ``CachingURLAsset`` creates its loader itself, which is sufficient for most apps.
 /// If you use another asset class, create the asset with the URL that ``CachingURLAsset/cachingURL(for:)`` returns.
-/// Otherwise, AVFoundation does not use the loader. AVFoundation references the loader weakly, so retain the loader as
-/// long as the asset.
+/// Otherwise, AVFoundation does not use the loader. AVFoundation references the loader weakly, so retain the loader for
+/// as long as the asset.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)
@@ -19,8 +19,8 @@ import Synchronization
 ///
 /// Each loading request is a reader of the cache. Received bytes are delivered in order on ``queue``. The next bytes
 /// are read after the previous ones are delivered. Requests are distinguished by identity, so a new request may be
-/// received before the cancellation of an old one. Bytes received before a cancellation stay in the cache. Releasing
-/// the loader ends all its readers.
+/// received before a previous one is cancelled. Bytes received before a cancellation stay in the cache. Releasing the
+/// loader ends all its readers.
 ///
 /// After an initial burst, bytes are delivered at a few times the playback rate. A request that failed because of
 /// network loss stays open, and resumes when the network returns. Such a request ends only if the player ends it or the
@@ -132,7 +132,7 @@ public final class CachingResourceLoader: NSObject, AVAssetResourceLoaderDelegat
         return true
     }
 
-    /// Ends the request's reader. The loader does not use the request afterwards.
+    /// Ends the request's reader. The loader does not use the request afterward.
     public func resourceLoader(
         _ resourceLoader: AVAssetResourceLoader, didCancel loadingRequest: AVAssetResourceLoadingRequest
     ) {

@@ -129,9 +129,10 @@ extension LoadingRequest {
         }
     }
 
-    /// The decisions about one loading request: the bytes to read from the cache, the bytes to deliver, and the end.
+    /// The decisions about one loading request: the bytes to read from the cache, the bytes to deliver, and when to end
+    /// the request.
     ///
-    /// This type only makes decisions. For any order of inputs, it ensures these rules:
+    /// This type only makes decisions. For any order of inputs, it enforces these rules:
     ///
     /// - Information precedes bytes.
     /// - Bytes are delivered in order, each once.
@@ -279,7 +280,7 @@ extension LoadingRequest {
 
         // MARK: From the player
 
-        /// Handles a cancellation, or an end by AVFoundation.
+        /// Handles a cancellation by the player, or a request that AVFoundation itself has ended.
         mutating func cancel() -> [Action] {
             guard !isOver else { return [] }
             state = .cancelled

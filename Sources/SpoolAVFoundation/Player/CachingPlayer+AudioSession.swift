@@ -2,7 +2,7 @@
 import AVFoundation
 import Foundation
 
-/// The handling of interruptions, disconnected headphones, and a reset of the media server. It follows Apple's articles
+/// The handling of interruptions, disconnected headphones, and media server resets. It follows Apple's articles
 /// “Handling audio interruptions” and “Responding to audio route changes”.
 extension CachingPlayer {
     /// Observes the audio session until the returned tokens are released.
@@ -25,7 +25,7 @@ extension CachingPlayer {
                 let reason = (notification.userInfo?[AVAudioSessionRouteChangeReasonKey] as? UInt)
                     .flatMap(AVAudioSession.RouteChangeReason.init)
                 guard reason == .oldDeviceUnavailable else { return }
-                // Audio from headphones must not continue on the speaker.
+                // Audio from headphones must not continue through the speaker.
                 Task { @MainActor in self?.pause() }
             },
             NotificationToken(AVAudioSession.mediaServicesWereResetNotification) { [weak self] _ in

@@ -14,8 +14,8 @@ extension CachingPlayer {
     /// }
     /// ```
     ///
-    /// Call this method for only one player at a time. On iOS, the audio session must have a category that excludes
-    /// other audio, such as `.playback`.
+    /// Call this method for only one player at a time. On iOS, the audio session must have a category that does not mix
+    /// with other audio, such as `.playback`.
     ///
     /// - Parameter describe: A function that returns the properties of an entry, keyed by `MPMediaItemProperty…` names.
     ///   The player adds the duration, elapsed time and rate.
@@ -24,7 +24,7 @@ extension CachingPlayer {
         system.display?.update(self)
     }
 
-    /// Stops showing the media, and no longer handles remote commands.
+    /// Stops showing the media and handling remote commands.
     public func stopPublishingNowPlaying() {
         guard system.display != nil else { return }
         system.display = nil

@@ -4,7 +4,7 @@ import Foundation
 import Spool
 
 extension CachingPlayer {
-    /// Examines an item, and performs the next action of its recovery, if any.
+    /// Examines an item, and performs its next recovery action, if any.
     func recover(_ item: AVPlayerItem) {
         let progress = item.cachingAsset?.loader?.progressNow
         let isServed = item.mediaServer != nil
@@ -37,7 +37,7 @@ extension CachingPlayer {
         }
     }
 
-    /// The reasons why origins of the current media are unavailable, or an empty set if none is.
+    /// The reasons why origins of the current media are unavailable, or an empty set if all are available.
     private var losses: Set<OriginFailure> {
         queue.currentEntry.map { queue.cache.originLosses(for: $0.source.url) } ?? []
     }
@@ -109,8 +109,8 @@ extension CachingPlayer {
         if isToPlay { play() }
     }
 
-    /// Handles the start or end of playback on another device. In the meantime, the media plays from the origin's own
-    /// URL, because the other device fetches it without a loader.
+    /// Handles the start or end of playback on another device. During such playback, the origin's own URL is used,
+    /// because the other device fetches the media without a loader.
     func externalPlayback(_ isActive: Bool) {
         guard isExternal != isActive else { return }
         (isExternal, queue.makesPlainItems) = (isActive, isActive)

@@ -11,7 +11,7 @@ extension CachingPlayer {
         }
 
         var target: Target?
-        /// The number of the last target that was sent to the player, until the player replies.
+        /// The number of the last target sent to the player, or `nil` if no seek is in progress in the player.
         var flight: Int?
         /// Whether an item that replaced another one delays playback until it has reached the same time.
         var holdsPlayback = false

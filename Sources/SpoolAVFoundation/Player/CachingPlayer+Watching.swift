@@ -96,7 +96,7 @@ extension CachingPlayer {
 
     private func itemEnded(_ identity: ObjectIdentity) {
         queue.catchUp()
-        // A seek, or a new entry, may have followed the end.
+        // A seek or a change of entry may have occurred since the end.
         guard let item = queue.item, identity.isOf(item), seeking.target == nil else { return }
         if endedWithServer(item) { return renewItem() }
         guard queue.nextEntry == nil else {

@@ -79,7 +79,7 @@ public import Spool
     @ObservationIgnored let clock: any Clock<Duration>
     @ObservationIgnored let elapsed: () -> Duration
     @ObservationIgnored var recovery = ItemRecovery()
-    /// Whether the current entry has failed through the cache, and therefore plays without it.
+    /// Whether the current entry failed to play through the cache, and therefore plays without it.
     @ObservationIgnored var hasFailed = false
     /// Whether another device is playing the media.
     @ObservationIgnored var isExternal = false
@@ -232,8 +232,7 @@ extension CachingPlayer.Status: CustomStringConvertible {
     }
 }
 
-/// A state of playback that can be sent to the system's now-playing display. The display advances its time
-/// automatically.
+/// A playback state that can be sent to the system's now-playing display. The display advances its time automatically.
 struct NowPlayingSnapshot: Hashable, Sendable {
     var entry: CachingQueue.Entry.ID
     /// The duration in seconds, or `nil` while it is unknown and for live streams.

@@ -75,7 +75,7 @@ struct ItemRecovery: Hashable, Sendable {
     private static let proof = Duration.seconds(5)
     /// The time after a seek in place during which progress may be an effect of the seek.
     private static let settling = Duration.seconds(5)
-    /// The time without a change of the media time after which a player is treated as stalled.
+    /// The time after which a player is treated as stalled if its media time has not changed.
     private static let shortestStall = Duration.seconds(2)
 
     private(set) var waiting = Waiting.nothing
@@ -83,15 +83,15 @@ struct ItemRecovery: Hashable, Sendable {
     private(set) var hasGivenUp = false
     /// Whether an item has been ready to play.
     private var wasReady = false
-    /// The numbers of new items since playback last succeeded: `losses` after network losses, and `failures` after
-    /// other failures.
+    /// The number of new items created since playback last succeeded: `losses` after network losses, and `failures`
+    /// after other failures.
     private var losses = 0
     private var failures = 0
     private var retryAt: Duration?
     private var last: Mark?
     /// The time of the last progress, in media time or bytes.
     private var movedAt = Duration.zero
-    /// The time of the last change of the media time.
+    /// The time at which the media time last changed.
     private var playedAt = Duration.zero
     private var playingSince: Duration?
     /// The time of the last seek in place. Progress soon after the seek is ignored.
@@ -155,7 +155,7 @@ struct ItemRecovery: Hashable, Sendable {
             if now.waitsForNetwork { waiting = .network }
             return nil
         }
-        // A change of the time shortly after a seek in place is an effect of that seek, not playback.
+        // A change in the time shortly after a seek in place is an effect of that seek, not playback.
         let isOfSeek = soughtAt.map { now.now - $0 < Self.settling } ?? false
         if let previous, previous.time != mark.time, !isOfSeek {
             (movedAt, playedAt, soughtAt) = (now.now, now.now, nil)

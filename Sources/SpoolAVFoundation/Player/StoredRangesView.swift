@@ -108,8 +108,8 @@ private struct Dragging: ViewModifier {
 /// List { CacheStatusView(cache) }
 /// ```
 ///
-/// The view is updated once a second while it is visible. The numbers of delivered and fetched bytes count from the
-/// time the cache was opened.
+/// The view is updated once a second while it is visible. Delivered and fetched bytes are counted from the time the
+/// cache was opened.
 public struct CacheStatusView: View {
     private let cache: MediaCache
     @State private var stored: Int64 = 0

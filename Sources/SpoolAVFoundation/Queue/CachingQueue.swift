@@ -12,10 +12,10 @@ public import Spool
 /// ```
 ///
 /// The player has at most two items, the current one and the next one. Therefore, a list of ten thousand entries does
-/// not need more player items than a short list. Items follow each other without a pause if `AVQueuePlayer` can do
-/// that. The queue preloads the starts of the next entries (``preloadedEntryCount``) and a longer part of the entry
-/// that plays next (``nextEntryPreloadAmount``). It cancels the preloads of other entries. Preloads pause while the
-/// player waits for bytes. The ``server`` preloads HLS.
+/// not need more player items than a short list. There is no pause between items if `AVQueuePlayer` can avoid it. The
+/// queue preloads the starts of the next entries (``preloadedEntryCount``) and a longer part of the entry that plays
+/// next (``nextEntryPreloadAmount``). It cancels the preloads of other entries. Preloads pause while the player waits
+/// for bytes. The ``server`` preloads HLS.
 ///
 /// Retain the queue for as long as its player should advance. Add items only through the queue. The app controls the
 /// player's rate, volume and time. Use the queue on the main actor.
@@ -284,7 +284,7 @@ public import Spool
         return makeItem(AVURLAsset(url: cache.media(for: source).resolvedURL))
     }
 
-    /// Stops or resumes all loading, for an app without playback that may be suspended at any time.
+    /// Stops or resumes all loading, for an app that is not playing and may be suspended at any time.
     func holdLoading(_ isHeld: Bool) {
         self.isHeld = isHeld
         holdSlots()
@@ -297,7 +297,7 @@ public import Spool
         }
     }
 
-    /// Whether the current item's URL is invalid because its server had to use another port.
+    /// Whether the current item's URL is invalid because its server had to use a different port.
     var hasLostServer: Bool {
         guard let asset = item?.asset as? CachingURLAsset, let currentEntry,
             let server = asset.server ?? asset.loader?.server,
@@ -328,7 +328,7 @@ public import Spool
 }
 
 extension CachingQueue {
-    /// An entry of a list. The same media may occur in several entries.
+    /// An entry in a list. The same media may occur in several entries.
     public struct Entry: Identifiable, Sendable {
         /// The identifier of an entry, which is unique within its queue.
         public struct ID: Hashable, Sendable {

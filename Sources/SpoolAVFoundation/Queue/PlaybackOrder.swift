@@ -86,7 +86,8 @@ struct PlaybackOrder: Hashable, Sendable {
         played.removeAll(where: ids.contains)
     }
 
-    /// Moves an entry to an index in the list without the entry. The call is ignored if the entry is not in the list.
+    /// Moves an entry. `index` is its position in the list after the move. The call is ignored if the entry is not in
+    /// the list.
     mutating func move(_ id: ID, to index: Int) {
         guard let from = listed.firstIndex(of: id) else { return }
         listed.remove(at: from)

@@ -8,7 +8,7 @@ import Foundation
 
     /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
-        // The closure is called on any thread.
+        // The closure may be called on any thread.
         observation = player.observe(\.currentItem) { @Sendable _, _ in
             Task { @MainActor in changed() }
         }
@@ -21,7 +21,7 @@ import Foundation
 
     /// Creates an observation that calls `changed` on the main actor shortly after each change, until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable () -> Void) {
-        // The closure is called on any thread.
+        // The closure may be called on any thread.
         observation = player.observe(\.timeControlStatus) { @Sendable _, _ in
             Task { @MainActor in changed() }
         }
@@ -36,7 +36,7 @@ import Foundation
     /// until it is released.
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {
         observation = player.observe(\.isExternalPlaybackActive) { @Sendable player, _ in
-            // The closure is called on any thread, but the player is read on the main actor.
+            // The closure may be called on any thread, but the player is read on the main actor.
             Task { @MainActor [weak player] in
                 if let player { changed(player.isExternalPlaybackActive) }
             }

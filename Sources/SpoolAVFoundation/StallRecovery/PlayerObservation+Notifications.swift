@@ -34,7 +34,7 @@ import Foundation
     }
 }
 
-/// A replacement for systems that cannot play on other devices.
+/// A placeholder for systems that cannot play on other devices.
 @MainActor final class ExternalPlaybackObservation {
     init(of player: AVPlayer, _ changed: @escaping @MainActor @Sendable (Bool) -> Void) {}
 }

@@ -69,7 +69,7 @@ extension StallRecovery {
         private(set) var state = State.paused
         /// The requested rate, which is retained during stalls and failures.
         private(set) var rate: Float = 1
-        /// Whether the last pause had no reason. A stall that is reported afterwards explains the pause.
+        /// Whether the last pause had no reason. A stall that is reported afterward explains the pause.
         private var isPauseDoubtful = false
         /// The number of ticks since the last attempt to resume, while stalled.
         private var ticks = 0

@@ -226,7 +226,7 @@ import Foundation
     }
 }
 
-/// An object that suspends the loading of items after a player has advanced, so that the next item gets the whole
+/// An object that suspends the loading of items after a player has advanced, so that the next item gets the full
 /// bandwidth.
 ///
 /// `AVQueuePlayer` advances to the next item, and `AVPlayer` to a replacement, without cancelling the loading requests
