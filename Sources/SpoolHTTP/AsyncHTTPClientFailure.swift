@@ -68,6 +68,10 @@ struct AsyncHTTPClientFailure {
         case is ChannelError: (.connectionLost, "lost the connection")
         case _ where String(reflecting: type(of: error)).hasPrefix("NIOSOCKS."):
             (.unreachable, "cannot be reached: the SOCKS proxy did not establish a connection")
+        // The origin has closed the stream or the connection, for example after a limited number of requests (RFC 9113
+        // §6.8). The module of these errors is not a direct dependency.
+        case _ where String(reflecting: type(of: error)).hasPrefix("NIOHTTP2."):
+            (.connectionLost, "closed the connection before its response was complete")
         default: isInBody ? (.connectionLost, "lost the connection: \(error)") : (.other, "failed: \(error)")
         }
     }
