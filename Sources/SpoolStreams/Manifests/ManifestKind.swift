@@ -28,8 +28,10 @@ package enum ManifestKind: Hashable, Sendable {
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
         let type = contentType?.lowercased() ?? ""
         if HLSLines.isPlaylist(bytes) {
-            let tagged = HLSLines(bytes).contains { $0.isHLSTag }
-            guard tagged || fills && type.contains("mpegurl") else { return nil }
+            let lines = HLSLines(bytes)
+            let isTagged = lines.contains { $0.isHLSTag }
+            let mayBeTagged = fills && type.contains("mpegurl") && !lines.contains { $0.isURI }
+            guard isTagged || mayBeTagged else { return nil }
             self = .hls
             return
         }

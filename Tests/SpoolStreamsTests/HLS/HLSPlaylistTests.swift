@@ -185,7 +185,7 @@ import Testing
     }
 
     @Test func `Parsing a playlist with more segments than the limit throws an error`() throws {
-        let text = Array("#EXTM3U\n\(String(repeating: "#EXTINF:1,\na\n", count: 101))".utf8)
+        let text = Array("#EXTM3U\n#EXT-X-VERSION:3\n\(String(repeating: "#EXTINF:1,\na\n", count: 101))".utf8)
         #expect(try HLSPlaylist(parsing: text, maximumSegments: 101).segments.count == 101)
         let error = #expect(throws: ManifestError.self) { try HLSPlaylist(parsing: text, maximumSegments: 100) }
         #expect(error?.code == .tooLarge)

@@ -4,9 +4,10 @@ import Testing
 
 @Suite struct ManifestKindTests {
     @Test(arguments: [
-        ("#EXTM3U\n#EXT-X-VERSION:3\n", ManifestKind.hls), ("\u{FEFF}#EXTM3U\r\n\r\n#EXTINF:1,\r\na.ts", .hls),
+        ("#EXTM3U\n#EXT-X-VERSION:3\n", ManifestKind.hls), ("\u{FEFF}#EXTM3U\r\n\r\n#EXT-X-VERSION:3\r\na.ts", .hls),
         ("#EXTM3U  \n#EXT-X-STREAM-INF:BANDWIDTH=1\na.m3u8", .hls), ("#EXTM3U\nsong.mp3\n", nil), ("#EXTM3U", nil),
-        ("#EXTM3U8\n#EXTINF:1,\n", nil), (" #EXTM3U\n#EXTINF:1,\n", nil), ("\n#EXTM3U\n#EXTINF:1,", nil), ("", nil),
+        ("#EXTM3U\n#EXTINF:-1,Station\nhttp://a.example/a\n", nil), ("#EXTM3U8\n#EXTINF:1,\n", nil),
+        (" #EXTM3U\n#EXTINF:1,\n", nil), ("\n#EXTM3U\n#EXTINF:1,", nil), ("", nil),
         ("<MPD>", .dash), ("<MPD xmlns='x'", .dash),
         ("\u{FEFF}<?xml version='1.0'?>\n<!-- <html> -->\n<dash:MPD\n", .dash),
         ("<MPD/>", .dash), ("<MPDX>", nil), ("<mpd>", nil), ("<html><MPD>", nil), ("<!DOCTYPE MPD><MPD>", nil),
