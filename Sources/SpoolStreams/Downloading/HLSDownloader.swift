@@ -61,7 +61,8 @@ public struct HLSDownloader: Sendable {
         seconds = firstSeconds
     }
 
-    /// Downloads the bytes that are not stored yet. If the task is cancelled, the received bytes stay stored.
+    /// Downloads the bytes that are not stored yet. If the task is cancelled, the received bytes stay stored. If the
+    /// origin does not have a file, such as a subtitle file, the other files are downloaded before the error is thrown.
     ///
     /// - Parameter report: A function that is called after each change, one call at a time, from any thread.
     /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
@@ -74,6 +75,7 @@ public struct HLSDownloader: Sendable {
         let tally = DownloadTally(report)
         let stream = try await playlists(tally)
         try await download.run(stream.downloads, tally)
+        if let failure = stream.failure { throw failure }
         return Summary(variant: stream.variant, progress: tally.progress)
     }
 
@@ -82,6 +84,8 @@ public struct HLSDownloader: Sendable {
     private struct Stream {
         var variant: URL
         var downloads: [StreamFile] = []
+        /// The error of a rendition whose playlist can't be used. The other files are still downloaded.
+        var failure: CacheError?
     }
 
     private func playlists(_ tally: DownloadTally) async throws -> Stream {
@@ -98,12 +102,17 @@ public struct HLSDownloader: Sendable {
         for (index, address) in wanted.enumerated() {
             let part = try StreamDownload.url(of: address)
             if index == 0 { stream.variant = part }
-            let (media, found) = try await self.playlist(at: part, importing: playlist.variables, tally)
-            guard media.kind == .media else {
-                throw CacheError(
-                    .malformedResponse, "the playlist at \(address.nameForMessages) contains variants, not segments")
+            do {
+                let (media, found) = try await self.playlist(at: part, importing: playlist.variables, tally)
+                guard media.kind == .media else {
+                    throw CacheError(
+                        .malformedResponse,
+                        "the playlist at \(address.nameForMessages) contains variants, not segments")
+                }
+                parts += try await downloads(media, found, download.media(at: part))
+            } catch let error as CacheError where index > 0 && StreamDownload.isMissingFile(error) {
+                stream.failure = stream.failure ?? error
             }
-            parts += try await downloads(media, found, download.media(at: part))
         }
         var seen: Set<StreamFile> = []
         stream.downloads = parts.filter { seen.insert($0).inserted }

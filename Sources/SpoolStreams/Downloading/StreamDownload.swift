@@ -80,21 +80,41 @@ struct StreamDownload: Sendable {
         return bytes
     }
 
-    /// Downloads the bytes that are not stored yet.
+    /// Downloads the bytes that are not stored yet. If the origin does not have a file, the others are still
+    /// downloaded.
     ///
     /// - Throws: The same errors as ``HLSDownloader/run(_:)``.
     func run(_ files: [StreamFile], _ tally: DownloadTally) async throws {
         tally.start(segments: files.count(where: \.isSegment))
-        let downloaded = try await withThrowingTaskGroup(of: Downloaded.self) { group in
+        let (downloaded, failure) = try await withThrowingTaskGroup(of: Result<Downloaded, CacheError>.self) { group in
             var downloaded: [Downloaded] = []
-            for (index, file) in files.enumerated() {
-                if index >= width, let done = try await group.next() { downloaded.append(done) }
-                group.addTask { try await download(file, tally) }
+            var failure: CacheError?
+            func add(_ result: Result<Downloaded, CacheError>) {
+                switch result {
+                case .success(let file): downloaded.append(file)
+                case .failure(let error): failure = failure ?? error
+                }
             }
-            for try await done in group { downloaded.append(done) }
-            return downloaded
+            for (index, file) in files.enumerated() {
+                if index >= width, let result = try await group.next() { add(result) }
+                group.addTask {
+                    do {
+                        return .success(try await download(file, tally))
+                    } catch let error as CacheError where Self.isMissingFile(error) {
+                        return .failure(error)
+                    }
+                }
+            }
+            for try await result in group { add(result) }
+            return (downloaded, failure)
         }
+        if let failure { throw failure }
         try await checkAllIsStored(downloaded)
+    }
+
+    /// Returns whether an error concerns one file, so that other files of the stream may still be available.
+    static func isMissingFile(_ error: CacheError) -> Bool {
+        error.code == .originErrorStatus || error.code == .malformedResponse
     }
 
     private struct Downloaded: Sendable {

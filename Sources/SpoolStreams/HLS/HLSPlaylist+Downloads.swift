@@ -95,6 +95,8 @@ private struct HLSDownloadList {
     mutating func append(
         _ uri: String, _ byteRange: Range<Int64>? = nil, isSegment: Bool = false
     ) throws(ManifestError) {
+        // The playlist itself contains the bytes of this URI.
+        if URIReference(uri).scheme?.lowercased() == "data" { return }
         guard let target = rewriter.url(of: uri) else {
             let name = URIReference(uri).path
             throw ManifestError(

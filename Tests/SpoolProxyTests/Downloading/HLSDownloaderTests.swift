@@ -75,6 +75,48 @@ import Testing
         }
     }
 
+    @Test("E496: if the origin lacks subtitles or a segment, the download fails after it has stored all other files")
+    func missingFiles() async throws {
+        let master = Self.list(
+            """
+            #EXTM3U
+            #EXT-X-MEDIA:TYPE=SUBTITLES,GROUP-ID="s",NAME="s",URI="none.m3u8"
+            #EXT-X-STREAM-INF:BANDWIDTH=1,SUBTITLES="s"
+            media.m3u8
+            """)
+        let media = Self.list(
+            """
+            #EXTM3U
+            #EXT-X-TARGETDURATION:2
+            #EXT-X-MAP:URI="data:video/mp4;base64,AAAA"
+            #EXTINF:2,
+            one.ts
+            #EXTINF:2,
+            none.ts
+            #EXTINF:2,
+            two.ts
+            #EXT-X-ENDLIST
+
+            """)
+        let files = ["/one.ts", "/two.ts"]
+        var resources = ["/master.m3u8": master, "/media.m3u8": media]
+        for file in files { resources[file] = .pattern(50_000) }
+        try await OriginServer.run(resources) { origin in
+            try await Self.withCache { cache in
+                for name in ["/master.m3u8", "/media.m3u8"] {
+                    let error = await #expect(throws: CacheError.self) {
+                        try await HLSDownloader(MediaSource(url: origin.url(name)), in: cache).run()
+                    }
+                    #expect(error?.httpStatus == 404)
+                    for file in files {
+                        let stored = try await cache.media(for: origin.url(file)).storedRanges
+                        #expect(stored == [0..<50_000])
+                    }
+                }
+            }
+        }
+    }
+
     @Test func `The chosen variant and its audio are downloaded; other variants are not`() async throws {
         let master = Self.list(
             """
