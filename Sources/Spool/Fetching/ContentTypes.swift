@@ -30,6 +30,10 @@ enum ContentTypes {
         return isPage(previous) || !isPage(new) || isMedia(start)
     }
 
+    static func isAudioOrVideo(_ type: String?) -> Bool {
+        type.map { ["audio/", "video/"].contains(where: name(of: $0).hasPrefix) } ?? false
+    }
+
     private static func isWebPage(_ type: String) -> Bool {
         ["text/html", "application/xhtml+xml"].contains(name(of: type))
     }

@@ -297,6 +297,10 @@ struct ResponseEvaluation {
 
     private func begin(_ version: ResourceVersion, _ body: ResponseBody, replacing current: Generation?) async throws {
         let isPage = !keepsAnything && ContentTypes.isDocument(version.contentType, startingWith: firstBytes)
+        // Subtitles may be empty, but audio and video without an entity tag are probably not ready yet.
+        let isEmpty =
+            !keepsAnything && version.length == 0 && version.validator.entityTag == nil
+            && ContentTypes.isAudioOrVideo(version.contentType)
         if isPage {
             let text =
                 "\(redactedURL) is played without being cached: the origin sent a web page or an error message, not media"
@@ -311,10 +315,10 @@ struct ResponseEvaluation {
         var cacheability = cacheability
         let changes = resource.versionChanges
         // A client that opens the resource later requests it again, because the error may have ended.
-        if isPage { cacheability.freshness.isSuperseded = true }
+        if isPage || isEmpty { cacheability.freshness.isSuperseded = true }
         var freshness = cacheability.freshness
         freshness.versionChanges = changes > 0 ? changes : nil
-        let isKept = cacheability.mayStore && start.mayKeep && !isPage && !resource.isUncached
+        let isKept = cacheability.mayStore && start.mayKeep && !isPage && !isEmpty && !resource.isUncached
         let description = GenerationDescription(
             length: version.length, contentType: version.contentType, version: version.encoded,
             fields: freshness.encoded)

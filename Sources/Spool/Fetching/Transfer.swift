@@ -112,6 +112,7 @@ struct Transfer {
         var head = head(of: response, to: request)
         // An origin that may reject ranges does not support them, even if it claims to.
         if sent.omitsRange { head.headerFields[.acceptRanges] = nil }
+        if isTotalDoubtful(of: head), requestsWithoutRange(request, evenAfterPart: true) { return .restart }
         if isMislabeled(head, startingWith: firstBytes) { head.headerFields[.contentEncoding] = nil }
         let verdict: ResponseEvaluation.Verdict
         do {
@@ -248,6 +249,15 @@ struct Transfer {
     private func isOtherSuccess(_ head: HTTPResponse) -> Bool {
         !context.storesAnyResponse && head.status.kind == .successful
             && ![200, 203, 204, 205, 206, 207].contains(head.status.code)
+    }
+
+    /// Returns whether the total length in `Content-Range` may be that of the part, because a resource of unknown or
+    /// different length seems to end where the requested range ends.
+    private func isTotalDoubtful(of head: HTTPResponse) -> Bool {
+        guard head.status == .partialContent, let end = start.upper, scheduler.length != end,
+            let stated = head.headerFields.parsedContentRange
+        else { return false }
+        return stated.length == end && stated.range?.upperBound == end
     }
 
     /// Returns whether to request the whole resource, because the origin does not send usable parts.

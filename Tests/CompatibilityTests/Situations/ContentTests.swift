@@ -50,6 +50,25 @@ import Testing
         }
     }
 
+    @Test("E495: an empty response with a length is forwarded but not stored, and the next request receives the track")
+    func empty() async throws {
+        let rule = OriginRule(
+            0..<1,
+            prepare: { _, resource in
+                resource.content = .data(Data())
+                (resource.contentType, resource.etag) = ("audio/mpeg", nil)
+            })
+        let track = OriginResource(Self.song, rules: [.first(1, .ignoresRanges()), rule])
+        let all = Self.song.bytes(0..<Self.song.length)
+        try await OriginServer.run(["/media": track]) { origin in
+            try await CompatibilityStage.server(freshness: .immutable) { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                #expect(try await PlainClient().get(url).body.isEmpty)
+                expectBytes(try await PlainClient().get(url).body, all)
+            }
+        }
+    }
+
     @Test(
         "An MP3 is received and stored even if its content type is missing or wrong",
         arguments: [
