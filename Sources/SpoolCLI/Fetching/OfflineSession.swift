@@ -85,11 +85,13 @@ struct OfflineReport: Encodable, Sendable {
     /// A one-line summary.
     var text: String {
         let goal = length.map { " of \(ByteCount(bytes: $0).text)" } ?? ""
-        let isPlaylist = complete && [".m3u8", ".m3u", ".mpd"].contains { url.lowercased().hasSuffix($0) }
-        let state =
-            isPlaylist
-            ? "  playlist only; “spool offline add” checks its files" : complete ? "" : needsURL ? "  incomplete; to resume, give the URL again" : "  incomplete"
         return "\(set.shown)  \(ByteCount(bytes: storedBytes).text)\(goal)  \(url)\(state)"
+    }
+
+    private var state: String {
+        guard complete else { return needsURL ? "  incomplete; to resume, give the URL again" : "  incomplete" }
+        let isPlaylist = [".m3u8", ".m3u", ".mpd"].contains { url.lowercased().hasSuffix($0) }
+        return isPlaylist ? "  playlist only; “spool offline add” checks its files" : ""
     }
 
     /// The next step after an error about the contents of a set.
