@@ -13,7 +13,7 @@ extension MediaCache {
     /// Records the result of a request that bypassed the cache.
     package func note(_ loss: OriginFailure?, at url: URL) {
         let origin = context.coordinator.origin(of: url)
-        if let loss { origin.lost(loss, at: context.clock.elapsed()) } else { origin.found() }
+        if let loss { origin.recordFailure(loss, at: context.clock.elapsed()) } else { origin.recordResponse() }
     }
 
     /// Returns future events of all resources, for logs, warnings and counts. For the progress of one download, use

@@ -1,4 +1,4 @@
-import HTTPRanges
+package import HTTPRanges
 import SpoolScheduling
 import SpoolStorage
 import Synchronization
@@ -18,15 +18,15 @@ extension MediaCache {
     /// and the others wait for its response.
     ///
     /// - Parameters:
-    ///   - demand: The request directives of the client.
+    ///   - directives: The request directives of the client.
     ///   - turn: An object that ends the request's turn when the client is no longer served. If it is `nil`, the turn
     ///     ends with the response, or when the returned object is released.
     ///   - mayShare: Whether the request may use another request's response. The default is `true`.
     /// - Throws: `CancellationError` if the task is cancelled, or if `turn` has ended.
     package func sharedMedia(
-        for source: MediaSource, demand: FreshnessDemand = .init(), turn: OriginTurn? = nil, mayShare: Bool = true
+        for source: MediaSource, directives: RequestDirectives = .init(), turn: OriginTurn? = nil, mayShare: Bool = true
     ) async throws -> MediaResource {
-        guard freshness == .http, source.resolver == nil, !demand.onlyIfCached else { return media(for: source) }
+        guard freshness == .http, source.resolver == nil, !directives.onlyIfCached else { return media(for: source) }
         let own = identity(of: source)
         var passed: Set<OpenResources.Identity>? = mayShare ? [] : nil
         var variants: [StoredResponse] = []
@@ -36,7 +36,8 @@ extension MediaCache {
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
             // The response to a no-store request is for that request only, so other requests must not wait for it.
-            guard let (media, resource, requestTurn) = open(own, orAnyBut: passed, for: source, asks: !demand.noStore)
+            guard
+                let (media, resource, requestTurn) = open(own, orAnyBut: passed, for: source, asks: !directives.noStore)
             else { break }
             do {
                 try await resource.load(media.credentials)
@@ -46,8 +47,8 @@ extension MediaCache {
             let others = media.source.headerFields
             let isAlike = variants.allSatisfy { $0.selection(by: others) == $0.selection(by: source.headerFields) }
             let decision = try await SharedUse(resource: resource).decide(
-                for: source, demand, mayUse: mayShare, mayWait: mayWait && isAlike,
-                maySendRequest: !media.isShared && !demand.noStore, asking: requestTurn, turn)
+                for: source, directives, mayUse: mayShare, mayWait: mayWait && isAlike,
+                maySendRequest: !media.isShared && !directives.noStore, asking: requestTurn, turn)
             switch decision {
             case .use(let use):
                 resource.usage.note(source)
@@ -187,7 +188,7 @@ private struct SharedUse {
     /// - Parameter requestTurn: The request's turn to use the origin, or `nil` if it does not have the turn yet.
     /// - Throws: `CancellationError` if the task is cancelled, or if the turn has ended.
     func decide(
-        for source: MediaSource, _ demand: FreshnessDemand, mayUse: Bool, mayWait: Bool, maySendRequest: Bool,
+        for source: MediaSource, _ directives: RequestDirectives, mayUse: Bool, mayWait: Bool, maySendRequest: Bool,
         asking requestTurn: RequestTurns.Turn?, _ turn: OriginTurn?
     ) async throws -> Decision {
         var mayWait = mayWait
@@ -197,8 +198,8 @@ private struct SharedUse {
             let current = resource.generation
             let stored = current.flatMap { $0.isKept ? ($0, resource.headers.response(of: $0)) : nil }
             if mayUse, let response = stored?.1, response.isSelected(by: source) {
-                let use = response.use(at: clock.secondsSince1970(), for: demand)
-                if use != .ask { return .use(use) }
+                let use = response.use(at: clock.secondsSince1970(), for: directives)
+                if use != .validate { return .use(use) }
             }
             // A request that can't take a turn, due to different header fields or `no-store`, waits for a limited time
             // in total.

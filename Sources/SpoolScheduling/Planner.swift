@@ -329,7 +329,7 @@ extension Planner {
     ///   to a different version.
     package mutating func recordLength(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         if self.length == length { return (true, []) }
-        guard plan.stored.learn(length: length) else { return (false, []) }
+        guard plan.stored.setLength(length) else { return (false, []) }
         return (true, plan.reconsider())
     }
 

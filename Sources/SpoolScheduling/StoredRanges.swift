@@ -67,7 +67,7 @@ struct StoredRanges {
     /// Sets the length.
     ///
     /// - Returns: `false` if bytes are stored beyond the length, which must then be the length of a different version.
-    mutating func learn(length: Int64) -> Bool {
+    mutating func setLength(_ length: Int64) -> Bool {
         guard length >= end, length <= Block.offsetLimit else { return false }
         self.length = length
         return true

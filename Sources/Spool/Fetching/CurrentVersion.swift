@@ -167,16 +167,16 @@ struct CurrentVersion {
     /// - Throws: `CacheError` with code `.resourceChanged` if bytes are stored beyond the length, because they belong
     ///   to another version.
     @discardableResult
-    func learn(length: Int64, from id: TransferID) throws -> Generation? {
+    func recordLength(_ length: Int64, from id: TransferID) throws -> Generation? {
         guard length <= Block.offsetLimit else { return nil }
-        let (isPlausible, generation) = scheduler.learn(length: length, from: id)
+        let (isPlausible, generation) = scheduler.recordLength(length, from: id)
         guard isPlausible else {
             throw CacheError(
                 .resourceChanged,
                 "\(resource.redactedURL): the origin's body ended at byte \(length.grouped), but later bytes had already been received"
             )
         }
-        if let generation, generation.description.length != length { generation.learn(length: length) }
+        if let generation, generation.description.length != length { generation.setLength(length) }
         resource.checkComplete()
         return generation
     }

@@ -41,7 +41,7 @@ struct FreshnessUpdate {
                     policy: .http, request: asked, response: head, from: url, of: resource.redactedURL,
                     requestDate: requestDate, responseDate: context.clock.now(),
                     isOfSite: context.configuration.storesEveryStatus)
-                cacheability.freshness.asker = resource.freshness.asker
+                cacheability.freshness.requesterHash = resource.freshness.requesterHash
                 // No reader was waiting for this response, so it applies to no opening.
                 resource.version.validated(generation, head.headerFields, cacheability, for: 0)
                 resource.recordDescribed()

@@ -43,7 +43,7 @@ extension Generation {
     }
 
     /// Sets the length of the whole resource.
-    func learn(length: Int64) {
+    func setLength(_ length: Int64) {
         var version = resourceVersion
         version.length = length
         update(version, nil)

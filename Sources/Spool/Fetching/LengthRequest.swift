@@ -21,7 +21,7 @@ struct LengthRequest {
         let exchange = OriginExchange(credentials: credentials, context: resource.context)
         func ask() async throws -> OriginExchange.Opened {
             try await exchange.open(as: priority) { request in
-                resource.serving.asked()
+                resource.serving.recordRequest()
                 request.headerFields[.range] = "bytes=-\(max(count, 1))"
             }
         }
@@ -42,8 +42,8 @@ struct LengthRequest {
             let content = ContentRange(parsing: text), let end = content.length ?? content.range?.upperBound,
             end <= Block.offsetLimit, !Validator(fields: fields).contradicts(current.resourceVersion.validator)
         else { return nil }
-        guard resource.scheduler.learn(length: end, of: current) else { return nil }
-        current.learn(length: end)
+        guard resource.scheduler.recordLength(end, of: current) else { return nil }
+        current.setLength(end)
         resource.checkComplete()
         return end
     }

@@ -148,9 +148,9 @@ final class OpenResource: Sendable {
             state.withLock { $0.uncachedUntil = end }
             send(.notCached(cause: CacheError(error, reading: redactedURL)))
         }
-        scheduler.open(lease, supportsRanges: lease?.generation.resourceVersion.acceptsRanges == true)
+        scheduler.recordOpened(lease, supportsRanges: lease?.generation.resourceVersion.acceptsRanges == true)
         let stored = lease.flatMap { StoredFreshness(encoded: $0.generation.description.fields) }
-        freshness.open(stored)
+        freshness.recordOpened(stored)
         let isComplete = scheduler.isComplete
         state.withLock { state in
             state.isComplete = isComplete
@@ -298,7 +298,7 @@ final class OpenResource: Sendable {
 
     /// Records whether a request with a range lost its connection before a response was received. After two consecutive
     /// losses, the next request omits its range. A single loss usually affects an old connection.
-    func noteRangeRequest(isLost: Bool) {
+    func recordRangeRequest(lostConnection: Bool) {
         state.withLock { state in
             if isLost, state.hasLostConnection { state.omitsRange = true }
             state.hasLostConnection = isLost && !state.hasLostConnection

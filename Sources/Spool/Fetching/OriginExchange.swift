@@ -84,7 +84,7 @@ struct OriginExchange: Sendable {
         guard let error = error as? UpstreamError, error.isTransient, error.code != .cancelled else { return }
         // A preload may be rejected on a network that playback may use.
         guard error.code != .networkNotAllowed else { return }
-        origin.lost(.unreachable, at: context.clock.elapsed())
+        origin.recordFailure(.unreachable, at: context.clock.elapsed())
     }
 
     /// Sends a client's request unchanged. The caller records a loss of the network.

@@ -54,7 +54,7 @@ struct ResourceHeaders {
     /// Returns the headers that are known without a reader. Returns `nil` if there are none, or if the origin has to
     /// confirm them.
     func responseIfAvailable(use: StoredFreshness.Use) -> OpenedResponse? {
-        guard resource.isLoaded, !scheduler.isClosed, use != .ask else { return nil }
+        guard resource.isLoaded, !scheduler.isClosed, use != .validate else { return nil }
         return scheduler.currentVersion(isStale: use != .fresh).map { opened($0) }
     }
 
@@ -86,14 +86,14 @@ struct ResourceHeaders {
     }
 }
 
-/// The last response for a resource, created from the description of a version, and the cookies of recent responses.
+/// The last response for a resource, parsed from the description of a version, and the cookies of recent responses.
 ///
 /// Cookies are not stored with a response, because they belong to the client that caused the response. A client that
 /// receives them here does not need a separate response. The cookies are returned once, within a short time, and only
 /// for a source with the same header fields.
 final class LastResponse: Sendable {
     private struct State {
-        var created: (description: GenerationDescription, response: StoredResponse)?
+        var parsed: (description: GenerationDescription, response: StoredResponse)?
         /// The cookies of the last responses, oldest first. No client has taken them yet.
         var cookies: [(fields: HTTPFields, source: MediaSource, time: Duration)] = []
     }
@@ -108,11 +108,11 @@ final class LastResponse: Sendable {
     private let state = Mutex(State())
 
     func response(for description: GenerationDescription) -> StoredResponse? {
-        state.withLock { $0.created.flatMap { $0.description == description ? $0.response : nil } }
+        state.withLock { $0.parsed.flatMap { $0.description == description ? $0.response : nil } }
     }
 
     func note(_ response: StoredResponse, for description: GenerationDescription) {
-        state.withLock { $0.created = (description, response) }
+        state.withLock { $0.parsed = (description, response) }
     }
 
     /// Records the cookies in a response to a request from `source`, if there are any.

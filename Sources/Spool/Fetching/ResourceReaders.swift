@@ -18,13 +18,13 @@ struct ResourceReaders {
     ///
     /// - Parameters:
     ///   - opening: The number that ``VersionFreshness/recordOpening()`` returned when the player opened the resource.
-    ///   - demand: The request directives of the client.
+    ///   - directives: The request directives of the client.
     ///   - fixedUse: How the reader may use the stored version, or `nil` to decide by freshness.
     ///   - ahead: The size of the first read-ahead.
     /// - Returns: The reader, its position, and how it uses the stored version.
     func open(
         at start: Int64, end: Int64?, priority: Priority, credentials: SourceCredentials, opening: Int,
-        demand: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
+        directives: RequestDirectives = .init(), use fixedUse: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full
     ) -> (id: ReaderID, position: ReaderPosition, use: StoredFreshness.Use) {
         resource.usage.recordUse()
         // The preload is recorded first, so that nothing is requested while a player of a different resource is
@@ -35,9 +35,9 @@ struct ResourceReaders {
             // The revision is read first. If the version or its freshness changes during the decision, the scheduler
             // does not open the reader, and the decision is made again.
             let revision = scheduler.revision
-            let use = fixedUse ?? resource.freshness.use(opening, demand, from: start)
+            let use = fixedUse ?? resource.freshness.use(opening, directives, from: start)
             let result = scheduler.openReader(
-                at: start, end: end, priority: priority, credentials: credentials, mayKeep: !demand.noStore,
+                at: start, end: end, priority: priority, credentials: credentials, mayKeep: !directives.noStore,
                 ahead: ahead, now: resource.context.clock.elapsed(),
                 UseDecision(revision: revision, use: use, isFixed: fixedUse != nil, part: part))
             switch result {
@@ -139,7 +139,7 @@ struct ResourceReaders {
         guard error.code == .unsatisfiableRange, let generation = scheduler.recordEnd(at: position) else {
             return false
         }
-        generation.learn(length: position)
+        generation.setLength(position)
         resource.checkComplete()
         return true
     }

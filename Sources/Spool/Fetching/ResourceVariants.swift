@@ -121,7 +121,7 @@ struct ResourceVariants {
                     })
             {
                 if let length = description.length, lease.generation.description.length == nil {
-                    lease.generation.learn(length: length)
+                    lease.generation.setLength(length)
                 }
                 return lease
             }

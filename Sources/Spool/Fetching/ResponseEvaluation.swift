@@ -90,7 +90,9 @@ struct ResponseEvaluation {
             otherStatus == nil && current.stored.map { isWholeInstead || self.isUnproven(decision, $0) } ?? false
         let differsWeakly = otherStatus == nil && current.stored.map { self.differsWeakly(decision, $0) } ?? false
         let mustNotEndReaders = isUnproven || differsWeakly || isForeignPart(decision)
-        if mustNotEndReaders, scheduler.setSeparate(start.id, orRemoving: nil, nil) { return .restart }
+        if mustNotEndReaders, scheduler.handleUnconfirmedResponse(to: start.id, removing: nil, body: nil) {
+            return .restart
+        }
         let verdict: Verdict
         switch decision {
         // Readers that wait for the headers are woken when the body starts.
@@ -152,7 +154,10 @@ struct ResponseEvaluation {
             update(current, to: placement.version)
         } else {
             // A reader may have started to read since the first check.
-            if isUnproven, let current, scheduler.setSeparate(start.id, orRemoving: current, body) { return .restart }
+            if isUnproven, let current, scheduler.handleUnconfirmedResponse(to: start.id, removing: current, body: body)
+            {
+                return .restart
+            }
             if current != nil, !isUnproven {
                 resource.send(.originChanged(reason: "the origin responded with a different version"))
             }
@@ -261,9 +266,9 @@ struct ResponseEvaluation {
     /// own request (RFC 9111 §4.3.3).
     private func isOtherUsers(_ placement: PartialResponse.BodyPlacement, than current: Generation?) -> Bool {
         guard head.status == .ok, placement.version.validator.entityTag?.isWeak != false,
-            let asker = resource.freshness.asker, let other = current?.storedFreshness?.asker
+            let requesterHash = resource.freshness.requesterHash, let other = current?.storedFreshness?.requesterHash
         else { return false }
-        return asker != other
+        return requesterHash != other
     }
 
     private func check(_ placement: PartialResponse.BodyPlacement, replacing current: Generation?) throws {

@@ -21,9 +21,9 @@ final class ServingRecord: Sendable {
     }
 
     /// Counts a request to the origin.
-    func asked() {
+    func recordRequest() {
         counts.withLock { $0.originRequests += 1 }
-        instruments.note(.asked)
+        instruments.note(.requestSent)
     }
 
     /// Counts received bytes of a body.

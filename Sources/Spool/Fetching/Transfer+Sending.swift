@@ -39,7 +39,7 @@ extension Transfer {
         do {
             let (response, isRepeated) = try await send(request, to: origin, over: connection)
             if simpler.mayRejectRanges, request.headerFields[.range] != nil {
-                resource.noteRangeRequest(isLost: false)
+                resource.recordRangeRequest(lostConnection: false)
             }
             failure = .status(response.head.status.code)
             guard let fields = simpler.fields(after: failure) else {
@@ -49,23 +49,23 @@ extension Transfer {
             // The rejected response is released here.
         } catch let error as UpstreamError {
             if error.code == .connectionLost, simpler.mayRejectRanges, request.headerFields[.range] != nil {
-                resource.noteRangeRequest(isLost: true)
+                resource.recordRangeRequest(lostConnection: true)
             }
             guard error.lacksStatusLine, let fields = simpler.fields(after: .noStatusLine) else { throw error }
             failure = .noStatusLine
             request.headerFields = fields
         }
-        resource.serving.asked()
+        resource.serving.recordRequest()
         let omitsRange = simpler.fields[.range] != nil && request.headerFields[.range] == nil
         let response: UpstreamResponse
         do {
             response = try await exchange.send(request, to: origin)
         } catch let error as UpstreamError where omitsRange && error.lacksStatusLine {
-            origin.note(failure, succeedsWithoutRange: false, at: clock.elapsed())
+            origin.record(failure, succeedsWithoutRange: false, at: clock.elapsed())
             throw error
         }
         let isSuccess = [200, 203, 206, 304].contains(response.head.status.code)
-        if omitsRange { origin.note(failure, succeedsWithoutRange: isSuccess, at: clock.elapsed()) }
+        if omitsRange { origin.record(failure, succeedsWithoutRange: isSuccess, at: clock.elapsed()) }
         if isSuccess {
             let reason = omitsRange ? "its range" : "its condition"
             resource.send(.inconsistentResponse("the origin rejected the request only because of \(reason)"))

@@ -79,13 +79,13 @@ struct Transfer {
             adding: start.lower, upper: start.upper, isRange: start.isRange, to: request.headerFields)
         let origin = prepared.origin
         let startsVersion = preconditions.isValidation || resource.generation == nil
-        if let rest = restBeforePreloading(from: origin) { return rest }
+        if let outcome = preloadDelayOutcome(from: origin) { return outcome }
         scheduler.note(origin.link)
         let connection = try await connect(to: origin)
         defer { connection.end() }
         guard scheduler.maySendRequest(start.id) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
-        resource.serving.asked()
+        resource.serving.recordRequest()
         let asked = clock.elapsed()
         let requestDate = clock.now()
         record.start(start, at: requestDate, elapsed: asked)
@@ -98,15 +98,17 @@ struct Transfer {
         record.responded(response.head.status.code)
         if response.head.status == .partialContent, request.headerFields[.range] != nil {
             // An origin that sends parts does not reject ranges with 404, so a missing resource is not requested again.
-            origin.note(.status(404), succeedsWithoutRange: false, at: clock.elapsed())
+            origin.record(.status(404), succeedsWithoutRange: false, at: clock.elapsed())
         }
         connection.resume()
-        if !isHeld, !sent.isRepeated { scheduler.note(origin.note(roundTrip: (clock.elapsed() - asked) / .seconds(1))) }
+        if !isHeld, !sent.isRepeated {
+            scheduler.note(origin.record(roundTrip: (clock.elapsed() - asked) / .seconds(1)))
+        }
         var cacheability = ResponseCacheability(
             policy: context.configuration.freshness, request: request.headerFields, response: response.head,
             from: response.url, of: resource.redactedURL, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus, hasOwnCookies: request.cookies?.isEmpty == false)
-        cacheability.freshness.asker = resource.freshness.asker
+        cacheability.freshness.requesterHash = resource.freshness.requesterHash
         if isOtherSuccess(response.head) { cacheability.mayStore = false }
         let firstBytes = try await firstBytes(of: &response, from: origin)
         var head = head(of: response, to: request)
@@ -128,9 +130,9 @@ struct Transfer {
             throw error.about(await answer(response))
         }
         if case .refuse(let refusal) = verdict, case .retry = refusal.kind {
-            origin.lost(.refusing, at: clock.elapsed())
+            origin.recordFailure(.refusing, at: clock.elapsed())
         } else {
-            origin.found()
+            origin.recordResponse()
         }
         // Before the first response, range support is only an assumption.
         let isFirst = preconditions.isValidation || resource.generation == nil
@@ -221,12 +223,12 @@ struct Transfer {
     /// Returns an outcome if a preload's transfer must not send its request yet, because the origin has sent
     /// `Retry-After`. A player does not wait, unless a request for the bytes at its own position has failed. The bytes
     /// of an imported file are stored immediately.
-    private func restBeforePreloading(from origin: OriginState) -> Outcome? {
-        let rest = origin.retryAfterDeadline - clock.elapsed()
+    private func preloadDelayOutcome(from origin: OriginState) -> Outcome? {
+        let delay = origin.retryAfterDeadline - clock.elapsed()
         let isOfFile = start.credentials.source.upstreamOverride != nil
-        guard start.priority == .preload, rest > .zero, !isOfFile else { return nil }
+        guard start.priority == .preload, delay > .zero, !isOfFile else { return nil }
         let error = CacheError(.originUnavailable, "\(place): the origin requested a delay")
-        return .interrupted(error, retryAfter: rest)
+        return .interrupted(error, retryAfter: delay)
     }
 
     /// Returns the status and the fields to evaluate.
@@ -276,13 +278,13 @@ struct Transfer {
 
     private func unsatisfiable(_ length: Int64?, _ response: UpstreamResponse) async throws -> Outcome {
         if let length {
-            try resource.version.learn(length: length, from: start.id)
+            try resource.version.recordLength(length, from: start.id)
             return .restart
         }
         // The origin has no bytes at or after this offset, and does not send the length. If all bytes before this
         // offset are stored or being received, the resource ends here.
         if scheduler.reaches(start.lower) {
-            try resource.version.learn(length: start.lower, from: start.id)
+            try resource.version.recordLength(start.lower, from: start.id)
             return .restart
         }
         let text = "\(place): the origin responded that the range is past the end"
@@ -316,7 +318,7 @@ struct Transfer {
                 ? .restart : .refused(await error(.originErrorStatus), isPersonal: true)
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
-            if let delay { origin.rest(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
+            if let delay { origin.delayPreloads(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
             let isFirst = resource.generation == nil || resource.version.preconditions(for: start.id).isValidation
             if context.configuration.forwardsErrors, isFirst { return .refused(await error(.originUnavailable)) }
             let isTriedAgain = scheduler.mayRetry(start.id, retryAfter: delay, now: clock.elapsed())
@@ -359,7 +361,7 @@ struct Transfer {
             resource.serving.received(chunk.count)
             record.received(chunk.count)
             if let sample = meter.sample(bytes: chunk.count, at: clock.elapsed()) {
-                scheduler.note(origin.note(bytes: sample.bytes, seconds: sample.seconds))
+                scheduler.note(origin.record(bytes: sample.bytes, seconds: sample.seconds))
             }
             switch machine.chunk(count: chunk.count, limit: limit) {
             case .skip: continue
@@ -370,7 +372,7 @@ struct Transfer {
                 }
             }
             if machine.position == claim.end {
-                if let rest = meter.rest() { scheduler.note(origin.note(bytes: rest.bytes, seconds: rest.seconds)) }
+                if let rest = meter.rest() { scheduler.note(origin.record(bytes: rest.bytes, seconds: rest.seconds)) }
                 // Reading the end of the body returns the connection to the transport.
                 let surplus = try? await body.next()  // All requested bytes have been received, even if this fails.
                 guard isPart, claim.offset > 0, let surplus else { return .ended }
@@ -410,7 +412,7 @@ struct Transfer {
                 resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
                 resource.version.supersede(generation)
             }
-            try resource.version.learn(length: length, from: start.id)
+            try resource.version.recordLength(length, from: start.id)
             return .ended
         case .interrupted(let offset):
             return .interrupted(

@@ -26,8 +26,8 @@ final class VersionFreshness: Sendable {
 
     private let policy: FreshnessPolicy
     private let clock: CacheClock
-    /// The value of ``StoredFreshness/asker`` for the requests of this resource.
-    let asker: String?
+    /// The value of ``StoredFreshness/requesterHash`` for the requests of this resource.
+    let requesterHash: String?
     /// A function that returns whether the current version may be live.
     private let mayBeLive: @Sendable () -> Bool
     private let state = Mutex(State())
@@ -45,7 +45,7 @@ final class VersionFreshness: Sendable {
         self.policy = policy
         self.clock = clock
         self.mayBeLive = mayBeLive
-        asker = request.map(StoredFreshness.asker)
+        requesterHash = request.map(StoredFreshness.requesterHash)
     }
 
     // MARK: - Use
@@ -54,7 +54,7 @@ final class VersionFreshness: Sendable {
     /// applies to all openings before its response, because all requests come from one user.
     ///
     /// A later opening may use the response only if the response is fresh (RFC 9111 §4).
-    var openingsOfRequest: Int? { asker == nil ? nil : state.withLock { $0.openings } }
+    var openingsOfRequest: Int? { requesterHash == nil ? nil : state.withLock { $0.openings } }
 
     /// Records that the resource has been opened.
     ///
@@ -70,20 +70,20 @@ final class VersionFreshness: Sendable {
     ///
     /// - Parameters:
     ///   - opening: The number that ``recordOpening()`` returned when the player opened the resource.
-    ///   - demand: The request directives of the client.
+    ///   - directives: The request directives of the client.
     ///   - start: The first byte to use. A live stream has to be received again only if this is byte 0.
-    func use(_ opening: Int, _ demand: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {
+    func use(_ opening: Int, _ directives: RequestDirectives = .init(), from start: Int64 = 0) -> StoredFreshness.Use {
         let isLive = policy == .immutable && start == 0 && mayBeLive()
         let now = clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
-            if state.stored?.isSuperseded == true { return validatedAt == nil ? .ask : .fresh }
+            if state.stored?.isSuperseded == true { return validatedAt == nil ? .validate : .fresh }
             switch policy {
             case .immutable where !isLive: return .fresh
-            case .immutable, .revalidate: return validatedAt == nil ? .ask : .fresh
+            case .immutable, .revalidate: return validatedAt == nil ? .validate : .fresh
             case .http:
                 if let validatedAt, now - validatedAt <= Self.useTime { return .fresh }
-                return state.stored?.use(at: clock.secondsSince1970(), for: demand) ?? .ask
+                return state.stored?.use(at: clock.secondsSince1970(), for: directives) ?? .validate
             }
         }
     }
@@ -94,13 +94,13 @@ final class VersionFreshness: Sendable {
     /// Returns whether the version may be used even though the origin did not validate it.
     func mayBeStale(after failure: StoredFreshness.Failure) -> Bool {
         let now = clock.secondsSince1970()
-        return state.withLock { $0.stored?.mayBeStale(after: failure, at: now, for: asker) ?? true }
+        return state.withLock { $0.stored?.mayBeStale(after: failure, at: now, for: requesterHash) ?? true }
     }
 
     // MARK: - Changes
 
-    /// Sets the freshness of the stored version after that version has been opened.
-    func open(_ stored: StoredFreshness?) { state.withLock { $0.stored = stored } }
+    /// Records the freshness of the stored version after that version has been opened.
+    func recordOpened(_ stored: StoredFreshness?) { state.withLock { $0.stored = stored } }
 
     /// Records that the origin has sent or confirmed the version.
     ///

@@ -65,7 +65,7 @@ private struct CacheMetrics: Sendable {
         case .served(let bytes, let stored):
             served.increment(by: bytes)
             if stored > 0 { servedFromCache.increment(by: stored) }
-        case .asked: requests.increment()
+        case .requestSent: requests.increment()
         case .received(let bytes): received.increment(by: bytes)
         case .transferBegan: transfers.increment()
         case .transferEnded: transfers.decrement()

@@ -56,7 +56,7 @@ enum InstrumentEvent: Sendable {
     /// Bytes were delivered to a reader, `stored` of them from the cache.
     case served(bytes: Int64, stored: Int64)
     /// A request was sent to an origin.
-    case asked
+    case requestSent
     /// Body bytes were received from an origin.
     case received(bytes: Int64)
     /// A transfer has started and is waiting for a connection to the origin, or has ended.

@@ -71,7 +71,7 @@ struct KnownOrigins: Sendable {
 
     /// Returns the reasons for failed requests to the origin `name` and to the origins that it needs.
     func losses(of name: String, at now: Duration) -> Set<OriginFailure> {
-        Set(names(neededBy: name).compactMap { entries[$0]?.origin.loss(at: now) })
+        Set(names(neededBy: name).compactMap { entries[$0]?.origin.lastFailure(at: now) })
     }
 
     /// Returns whether players of one origin and preloads of another origin share a bottleneck, as far as is known.

@@ -42,7 +42,7 @@ final class OriginState: Sendable {
         var returned: UInt64 = 0
         /// The elapsed time before which preloads must not send requests.
         var retryAfterDeadline = Duration.zero
-        var loss: (kind: OriginFailure, at: Duration)?
+        var lastFailure: (kind: OriginFailure, at: Duration)?
         /// The failures that also occurred for requests without a range, with the elapsed time of the last occurrence.
         var failuresWithoutRange: [SimplerRequest.Failure: Duration] = [:]
     }
@@ -56,7 +56,7 @@ final class OriginState: Sendable {
     var link: LinkEstimate { state.withLock { $0.link } }
 
     /// Records that the headers of a response were received `seconds` after the request.
-    func note(roundTrip seconds: Double) -> LinkEstimate {
+    func record(roundTrip seconds: Double) -> LinkEstimate {
         state.withLock { state in
             state.link.note(roundTrip: seconds)
             return state.link
@@ -64,7 +64,7 @@ final class OriginState: Sendable {
     }
 
     /// Records that `bytes` bytes were received in `seconds` seconds.
-    func note(bytes: Int64, seconds: Double) -> LinkEstimate {
+    func record(bytes: Int64, seconds: Double) -> LinkEstimate {
         state.withLock { state in
             state.link.note(bytes: bytes, seconds: seconds)
             return state.link
@@ -73,16 +73,16 @@ final class OriginState: Sendable {
 
     /// Records that a request failed, because of the network or because the origin could not serve it. `time` is the
     /// elapsed time of the failure.
-    func lost(_ kind: OriginFailure, at time: Duration) { state.withLock { $0.loss = (kind, time) } }
+    func recordFailure(_ kind: OriginFailure, at time: Duration) { state.withLock { $0.lastFailure = (kind, time) } }
 
     /// Records that the origin has responded.
-    func found() { state.withLock { $0.loss = nil } }
+    func recordResponse() { state.withLock { $0.lastFailure = nil } }
 
     /// Returns the reason why the last request failed. Returns `nil` two minutes after that request, or after the time
-    /// set by ``rest(until:)`` if that is later.
-    func loss(at now: Duration) -> OriginFailure? {
+    /// set by ``delayPreloads(until:)`` if that is later.
+    func lastFailure(at now: Duration) -> OriginFailure? {
         state.withLock { state in
-            state.loss.flatMap { max($0.at + .seconds(120), state.retryAfterDeadline) > now ? $0.kind : nil }
+            state.lastFailure.flatMap { max($0.at + .seconds(120), state.retryAfterDeadline) > now ? $0.kind : nil }
         }
     }
 
@@ -96,12 +96,12 @@ final class OriginState: Sendable {
     }
 
     /// Records whether a request that failed in this way succeeds without its range.
-    func note(_ failure: SimplerRequest.Failure, succeedsWithoutRange: Bool, at now: Duration) {
+    func record(_ failure: SimplerRequest.Failure, succeedsWithoutRange: Bool, at now: Duration) {
         state.withLock { $0.failuresWithoutRange[failure] = succeedsWithoutRange ? nil : now }
     }
 
     /// Records that preloads must not send requests before `time`, because the origin is overloaded.
-    func rest(until time: Duration) {
+    func delayPreloads(until time: Duration) {
         state.withLock { $0.retryAfterDeadline = max($0.retryAfterDeadline, time) }
     }
 

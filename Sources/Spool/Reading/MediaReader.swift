@@ -33,11 +33,11 @@ public final class MediaReader: AsyncSequence, Sendable {
 
     init(
         media: MediaResource, range: MediaRange, priority: Priority, chunkSize: Int, handsOutSlices: Bool = false,
-        demand: FreshnessDemand = .init(), use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full,
+        directives: RequestDirectives = .init(), use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full,
         isCounted: Bool = true
     ) {
         opening = ReaderOpening(
-            media: media, range: range, priority: priority, demand: demand, use: use, ahead: ahead)
+            media: media, range: range, priority: priority, directives: directives, use: use, ahead: ahead)
         self.isCounted = isCounted
         self.watch = isCounted && priority == .playback ? FirstByteTimer(media.resource) : nil
         self.chunkSize = Int64(Swift.max(chunkSize, 1))
@@ -329,7 +329,7 @@ public final class MediaReader: AsyncSequence, Sendable {
             }
         } catch let error as CacheError where error.code == .unsatisfiableRange && !opening.isForHeaders {
             // There is no byte at that offset, and no transfer has requested bytes there.
-            return try await media.response(demand: opening.demand)
+            return try await media.response(directives: opening.directives)
         }
         throw CancellationError()
     }

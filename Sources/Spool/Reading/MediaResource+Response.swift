@@ -5,30 +5,27 @@ package import SpoolScheduling
 import SpoolStorage
 import Synchronization
 
-/// The request directives of a client, which determine how fresh a response has to be.
-package typealias FreshnessDemand = RequestDirectives
-
 extension MediaResource {
     /// Returns the response headers of the current version. If nothing is stored, or if the stored version has to be
     /// validated, the headers are requested from the origin. The first block is then requested, but this method does
     /// not wait for its bytes.
     ///
     /// - Throws: The errors from ``MediaReader/response()``.
-    package func response(demand: FreshnessDemand = .init()) async throws -> OpenedResponse {
+    package func response(directives: RequestDirectives = .init()) async throws -> OpenedResponse {
         let resource = try await opened()
-        let use = decidedUse ?? resource.freshness.use(opening, demand)
+        let use = decidedUse ?? resource.freshness.use(opening, directives)
         if let known = resource.headers.responseIfAvailable(use: use) {
             if use == .staleMeanwhile { revalidate(resource) }
             return known
         }
         return try await MediaReader(
-            media: self, range: Self.beginning, priority: .playback, chunkSize: 1, demand: demand
+            media: self, range: Self.beginning, priority: .playback, chunkSize: 1, directives: directives
         ).response()
     }
 
     /// Returns whether the origin has to validate the stored version before it may be used.
-    package func needsValidation(_ demand: FreshnessDemand) async throws -> Bool {
-        try await opened().freshness.use(opening, demand) == .ask
+    package func needsValidation(_ directives: RequestDirectives) async throws -> Bool {
+        try await opened().freshness.use(opening, directives) == .validate
     }
 
     /// Returns whether the stored response may be used even though the origin can't be reached (RFC 9111 §4.2.4).
@@ -42,17 +39,17 @@ extension MediaResource {
     ///   if there is no such version, or if the origin sends a different version.
     /// - Throws: The errors from ``MediaReader/response()``.
     package func confirmed(
-        _ demand: FreshnessDemand, priority: Priority
+        _ directives: RequestDirectives, priority: Priority
     ) async throws -> (media: MediaResource, response: OpenedResponse)? {
         guard let beside else { return nil }
         let reader = MediaReader(
-            media: self, range: .bytes(0..<0), priority: priority, chunkSize: 1, demand: demand)
+            media: self, range: .bytes(0..<0), priority: priority, chunkSize: 1, directives: directives)
         let response = try await reader.response()
         guard let version = response.version, let generation = beside.resource?.generation,
             generation.identifier == version
         else { return nil }
         // The fields of a 304 response also apply to the stored response (RFC 9111 §4.3.4).
-        if !demand.noStore, let freshness = resource?.freshness.current {
+        if !directives.noStore, let freshness = resource?.freshness.current {
             beside.resource?.version.adopt(freshness, of: generation)
         }
         return (beside, response)
@@ -75,21 +72,21 @@ extension MediaResource {
     /// Except for `onlyIfCached` and `noStore`, they apply only under ``FreshnessPolicy/http``.
     package func reader(
         _ range: MediaRange = .all, priority: Priority = .playback, chunkSize: Int = 256 << 10,
-        handsOutSlices: Bool = false, demand: FreshnessDemand,
+        handsOutSlices: Bool = false, directives: RequestDirectives,
         ahead: ReadAheadStart = .full
     ) -> MediaReader {
         MediaReader(
             media: self, range: range, priority: priority, chunkSize: chunkSize, handsOutSlices: handsOutSlices,
-            demand: demand, ahead: ahead)
+            directives: directives, ahead: ahead)
     }
 
     /// Returns a reader of the stored bytes, fresh or stale, which does not send requests to the origin. The reader
     /// throws `CacheError` with code `.notStored` if not all bytes are stored.
     package func storedReader() -> MediaReader {
-        var demand = FreshnessDemand()
-        demand.onlyIfCached = true
+        var directives = RequestDirectives()
+        directives.onlyIfCached = true
         return MediaReader(
-            media: self, range: .all, priority: .preload, chunkSize: 256 << 10, demand: demand, use: .stale)
+            media: self, range: .all, priority: .preload, chunkSize: 256 << 10, directives: directives, use: .stale)
     }
 
     /// Returns a reader that uses the open version without revalidating it. Missing bytes are still requested.
@@ -104,10 +101,10 @@ extension MediaResource {
     ///
     /// - Throws: `CacheError` with code `.notStored` and status 504.
     func check(
-        _ demand: FreshnessDemand, _ use: StoredFreshness.Use?, _ range: Range<Int64>, in resource: OpenResource
+        _ directives: RequestDirectives, _ use: StoredFreshness.Use?, _ range: Range<Int64>, in resource: OpenResource
     ) throws {
-        guard demand.onlyIfCached else { return }
-        let isUsable = (use ?? resource.freshness.use(opening, demand, from: range.lowerBound)) != .ask
+        guard directives.onlyIfCached else { return }
+        let isUsable = (use ?? resource.freshness.use(opening, directives, from: range.lowerBound)) != .validate
         guard !isUsable || !resource.scheduler.holds(range) else { return }
         throw CacheError(
             .notStored, "\(source.redactedURL): the request allows only cached responses, and none is usable",
@@ -120,7 +117,8 @@ extension MediaResource {
     func revalidate(_ resource: OpenResource) {
         guard !resource.version.isUnprovable, resource.freshness.beginRevalidation() else { return }
         Task(executorPreference: resource.context.executor.executor(for: .background)) {
-            let reader = MediaReader(media: self, range: Self.beginning, priority: .preload, chunkSize: 1, use: .ask)
+            let reader = MediaReader(
+                media: self, range: Self.beginning, priority: .preload, chunkSize: 1, use: .validate)
             // If the origin can't be reached, the stored version stays stale, and the next use revalidates it again.
             _ = try? await reader.response()
             resource.freshness.endRevalidation()

@@ -100,12 +100,13 @@ public final class MediaResource: Sendable {
 
     /// Opens a reader in the resource, or in its own resource if a request to the origin would end other readers.
     func openReader(
-        at start: Int64, end: Int64?, priority: Priority, demand: FreshnessDemand = .init(),
+        at start: Int64, end: Int64?, priority: Priority, directives: RequestDirectives = .init(),
         use: StoredFreshness.Use? = nil, ahead: ReadAheadStart = .full, in resource: OpenResource
     ) -> OpenedReader {
         var use = use ?? decidedUse
         // The order matters: a version is confirmed before it is visible here, and must not be requested again.
-        if resource.version.isUnprovable, (use ?? resource.freshness.use(opening, demand, from: start)) == .ask {
+        if resource.version.isUnprovable, (use ?? resource.freshness.use(opening, directives, from: start)) == .validate
+        {
             // The purpose of a preload is to fill the cache, and a reader's own response is not cached.
             if priority == .preload {
                 use = .stale
@@ -118,7 +119,7 @@ public final class MediaResource: Sendable {
             return reader
         }
         let (id, position, used) = resource.readers.open(
-            at: start, end: end, priority: priority, credentials: credentials, opening: opening, demand: demand,
+            at: start, end: end, priority: priority, credentials: credentials, opening: opening, directives: directives,
             use: use, ahead: ahead)
         if used == .staleMeanwhile { revalidate(resource) }
         return OpenedReader(id: id, position: position, resource: resource)

@@ -10,7 +10,7 @@ struct ReaderOpening: Sendable {
     let range: MediaRange
     let priority: Priority
     /// The request directives of the client.
-    let demand: FreshnessDemand
+    let directives: RequestDirectives
     /// The use of the stored version by the reader, or `nil` to decide by freshness.
     let use: StoredFreshness.Use?
     /// The size of the first read-ahead.
@@ -66,9 +66,9 @@ struct ReaderOpening: Sendable {
                 status: 416,
                 key: media.key, range: start..<max(start, end ?? .max))
         }
-        try media.check(demand, use, start..<max(start, end ?? .max), in: resource)
+        try media.check(directives, use, start..<max(start, end ?? .max), in: resource)
         let reader = media.openReader(
-            at: start, end: end, priority: priority, demand: demand, use: use, ahead: ahead, in: resource)
+            at: start, end: end, priority: priority, directives: directives, use: use, ahead: ahead, in: resource)
         let isSuffix = if case .suffix = range { true } else { false }
         return OpenReader(reader, position: start, isCountedFromEnd: isSuffix && asked == nil)
     }

@@ -48,12 +48,19 @@ struct StoredFreshness: Codable, Sendable, Hashable {
 
     /// A hash of the header fields of the request that received or confirmed the response, without fields that do not
     /// distinguish users. The value is `nil` if the cache does not store responses with every status.
-    var asker: String?
+    var requesterHash: String?
 
     /// The hashes of the keys of which this version is a variant. These are the key of the resource for all users, and
     /// the key for the credentials of the request, if there are any. The value is `nil` for a variant that has the
     /// resource's own key.
     var variantOf: [String]?
+
+    /// The keys of the properties in the catalog.
+    private enum CodingKeys: String, CodingKey {
+        case freshUntil, mustRevalidate, vary, selected, lifetime, isLifetimeControlled, receivedAt, initialAge, head
+        case staleWhileRevalidate, staleIfError, isSuperseded, isUseLimited, versionChanges, variantOf
+        case requesterHash = "asker"
+    }
 
     /// Whether all numbers are within the limits that Spool observes when it writes them. Dates are at most 10,000
     /// years from 1970, and numbers of seconds are between 0 and 10,000 years. A catalog that another program has
@@ -77,17 +84,18 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     }
 
     /// Returns how the response may be used at `now`, according to its own directives and those of a request.
-    func use(at now: Int64, for demand: RequestDirectives) -> Use {
+    func use(at now: Int64, for directives: RequestDirectives) -> Use {
         let isKnown = now >= receivedAt ?? .min
-        guard isKnown, demand != RequestDirectives() else {
+        guard isKnown, directives != RequestDirectives() else {
             if isFresh(at: now) { return .fresh }
-            return mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
+            return mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .validate
         }
         let age = age(at: now)
-        guard demand.accepts(age: age, lifetime: age + freshUntil - now, mayBeStale: !mustRevalidate) else {
+        guard directives.accepts(age: age, lifetime: age + freshUntil - now, mayBeStale: !mustRevalidate) else {
             // A revalidation in the background stores its response, which `no-store` does not allow.
-            let demandsMore = demand.noCache || demand.noStore || demand.maxAge != nil || demand.minFresh != nil
-            return !demandsMore && mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .ask
+            let demandsMore =
+                directives.noCache || directives.noStore || directives.maxAge != nil || directives.minFresh != nil
+            return !demandsMore && mayBeStaleMeanwhile(at: now) ? .staleMeanwhile : .validate
         }
         return isFresh(at: now) ? .fresh : .stale
     }
@@ -118,20 +126,20 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// Returns whether the response may be used even though it is stale and the origin did not validate it (RFC 9111
     /// §4.2.4, §4.3.3).
     ///
-    /// - Parameter asker: See ``asker``; `nil` if all requests come from one user.
-    func mayBeStale(after failure: Failure, at now: Int64, for asker: String?) -> Bool {
+    /// - Parameter requesterHash: See ``requesterHash``; `nil` if all requests come from one user.
+    func mayBeStale(after failure: Failure, at now: Int64, for requesterHash: String?) -> Bool {
         guard !mustRevalidate else { return false }
         if let staleIfError, now >= freshUntil + staleIfError { return false }
-        guard let asker else { return true }
+        guard let requesterHash else { return true }
         if case .status(let status) = failure, status < 500 { return false }
         // The origin has allowed the use of the response for other requests, for a limited time or after an error.
         if staleIfError != nil || lifetime ?? 0 > 0 { return true }
         // Otherwise the response may be meant for one user, even if no field indicates that.
-        return failure == .unreachable && asker == self.asker
+        return failure == .unreachable && requesterHash == self.requesterHash
     }
 
-    /// Returns the value of ``asker`` for a request with these fields.
-    static func asker(_ request: HTTPFields) -> String { request.userHash }
+    /// Returns the value of ``requesterHash`` for a request with these fields.
+    static func requesterHash(_ request: HTTPFields) -> String { request.userHash }
 
     /// The names of request fields that do not distinguish users: conditions, ranges, preferences, and fields that
     /// change with each playback.
@@ -155,8 +163,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
         case stale
         /// Use the response even though it is stale, while it is being revalidated.
         case staleMeanwhile
-        /// Use the response only after a request to the origin.
-        case ask
+        /// Use the response only after the origin has validated it.
+        case validate
     }
 
     /// Returns whether a request with these fields would have received the same variant.

@@ -44,15 +44,15 @@ package struct StoredResponse: Sendable, Hashable {
     }
 
     /// Returns how the response may be used for a request with these directives. `now` is in seconds since 1970.
-    func use(at now: Int64, for demand: RequestDirectives) -> StoredFreshness.Use {
-        freshness?.use(at: now, for: demand) ?? .ask
+    func use(at now: Int64, for directives: RequestDirectives) -> StoredFreshness.Use {
+        freshness?.use(at: now, for: directives) ?? .validate
     }
 
     /// Returns whether the response may be used for a request other than the one that caused it.
     ///
     /// - Parameter now: The current time, in seconds since 1970.
-    package func mayBeShared(with source: MediaSource, _ demand: RequestDirectives, at now: Int64) -> Bool {
-        isSelected(by: source) && use(at: now, for: demand) != .ask
+    package func mayBeShared(with source: MediaSource, _ directives: RequestDirectives, at now: Int64) -> Bool {
+        isSelected(by: source) && use(at: now, for: directives) != .validate
     }
 
     /// Returns whether the response may be used without revalidation (RFC 9111 §4.2). `now` is in seconds since 1970.

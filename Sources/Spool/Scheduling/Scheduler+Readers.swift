@@ -51,12 +51,12 @@ extension Scheduler {
                 guard let part = decision.part, part.version === version else { return (.isPart(version), []) }
                 // If the missing bytes can't be combined with the stored bytes, a reader of the stored bytes would end
                 // at the first missing byte.
-                if !part.canBeCompleted { use = .ask }
+                if !part.canBeCompleted { use = .validate }
             }
             let isStale = use == .stale || use == .staleMeanwhile
-            let actions = use == .ask && state.lease != nil ? state.machine.requireValidation() : []
+            let actions = use == .validate && state.lease != nil ? state.machine.requireValidation() : []
             let (id, more) = state.machine.openReader(
-                at: start, end: end, priority: priority, usesStored: use != .ask, ahead: ahead, now: now)
+                at: start, end: end, priority: priority, usesStored: use != .validate, ahead: ahead, now: now)
             state.readers[id] = ReaderContext(
                 end: end, priority: priority, credentials: credentials, position: position, mayKeep: mayKeep)
             // Another reader may have requested a validation of the fresh version. This reader does not wait for it.

@@ -72,7 +72,7 @@ extension Scheduler {
     // MARK: - The current version
 
     /// Records the stored version after it has been opened. `lease` is `nil` if nothing is stored.
-    func open(_ lease: Lease?, supportsRanges: Bool) {
+    func recordOpened(_ lease: Lease?, supportsRanges: Bool) {
         let (stored, length) = (lease?.generation.storedRanges, lease?.generation.description.length)
         feed { state in
             state.lease = lease
@@ -131,7 +131,7 @@ extension Scheduler {
     ///   - current: A version to remove, in the same step, if the response may be used, or `nil` to remove none.
     ///   - body: The body of the response, if `current` is removed.
     /// - Returns: `false` if no reader depends on another transfer, so that the response may be used.
-    func setSeparate(_ id: TransferID, orRemoving current: Generation?, _ body: ResponseBody?) -> Bool {
+    func handleUnconfirmedResponse(to id: TransferID, removing current: Generation?, body: ResponseBody?) -> Bool {
         ask { state in
             guard let (left, actions) = state.machine.handleUnconfirmedResponse(id) else {
                 guard let current, state.lease?.generation === current else { return (false, []) }
@@ -175,7 +175,7 @@ extension Scheduler {
     ///
     /// - Returns: The current version, or `nil` if the transfer is stale. If bytes are stored beyond the length,
     ///   nothing changes and `isPlausible` is `false`.
-    func learn(length: Int64, from id: TransferID) -> (isPlausible: Bool, generation: Generation?) {
+    func recordLength(_ length: Int64, from id: TransferID) -> (isPlausible: Bool, generation: Generation?) {
         ask { state in
             guard !state.machine.isStale(id) else { return ((true, nil), []) }
             let (isPlausible, actions) = state.machine.recordLength(length)
@@ -185,7 +185,7 @@ extension Scheduler {
 
     /// Records the length of this version. Returns `false`, and changes nothing, if the version is not the current one,
     /// or if bytes are stored beyond the length.
-    func learn(length: Int64, of generation: Generation) -> Bool {
+    func recordLength(_ length: Int64, of generation: Generation) -> Bool {
         ask { state in
             guard state.lease?.generation === generation else { return (false, []) }
             return state.machine.recordLength(length)

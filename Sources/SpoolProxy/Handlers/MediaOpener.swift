@@ -1,4 +1,5 @@
 #if Proxy
+import HTTPRanges
 import HTTPTypes
 import Spool
 import SpoolStorage
@@ -33,7 +34,7 @@ struct MediaOpener: Sendable {
     let date: DateText
     let source: MediaSource
     /// The freshness that the client requires.
-    let demand: FreshnessDemand
+    let directives: RequestDirectives
     let priority: Priority
     /// The responses that the request may use.
     var usable = UsableResponses.any
@@ -61,7 +62,7 @@ struct MediaOpener: Sendable {
         let media =
             priority == .preload
             ? cache.media(for: source)
-            : try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: usable == .any)
+            : try await cache.sharedMedia(for: source, directives: directives, turn: turn, mayShare: usable == .any)
         if let joined = try await joined(media, range) { return joined }
         let reader = reader(of: media, range)
         do {
@@ -73,7 +74,7 @@ struct MediaOpener: Sendable {
             // The request was sent with another client's fields. The origin may accept this client's fields.
         }
         reader.cancel()
-        let own = try await cache.sharedMedia(for: source, demand: demand, turn: turn, mayShare: false)
+        let own = try await cache.sharedMedia(for: source, directives: directives, turn: turn, mayShare: false)
         if let joined = try await joined(own, range) { return joined }
         return try await opened(own, range)
     }
@@ -84,7 +85,7 @@ struct MediaOpener: Sendable {
     /// request is used if it may be stored and has no cookies, because no other client receives it.
     private func isForClient(_ response: StoredResponse, of media: MediaResource) -> Bool {
         !media.usesOthersResponse || media.joinsTransfer && response.isStored && !response.dropsCookies
-            || response.mayBeShared(with: source, demand, at: date.second)
+            || response.mayBeShared(with: source, directives, at: date.second)
     }
 
     private func opened(_ media: MediaResource, _ range: MediaRange) async throws -> Opened {
@@ -96,7 +97,7 @@ struct MediaOpener: Sendable {
     /// Opens a reader of the version that other clients are reading, if the origin confirms that version to this
     /// client.
     private func joined(_ media: MediaResource, _ range: MediaRange) async throws -> Opened? {
-        guard let (other, head) = try await media.confirmed(demand, priority: priority) else { return nil }
+        guard let (other, head) = try await media.confirmed(directives, priority: priority) else { return nil }
         let reader = reader(of: other, range)
         guard try await reader.response().version == head.version else {
             reader.cancel()
@@ -109,7 +110,7 @@ struct MediaOpener: Sendable {
         // A client that requests an open-ended range may close the connection early. A range with an end is read in
         // full.
         let ahead: ReadAheadStart = if case .from = range { .careful } else { .full }
-        return media.reader(range, priority: priority, handsOutSlices: true, demand: demand, ahead: ahead)
+        return media.reader(range, priority: priority, handsOutSlices: true, directives: directives, ahead: ahead)
     }
 }
 #endif

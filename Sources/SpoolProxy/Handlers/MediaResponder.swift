@@ -49,14 +49,15 @@ struct MediaResponder: Sendable {
         if try await isUncachedKey(source, call) {
             return try await passing.respond(to: request, call, body: nil, hold: hold)
         }
-        let demand = demand(of: request)
+        let directives = directives(of: request)
         if request.method == .head,
-            let response = try await head(request, call, cache.media(for: source), demand, hold: hold)
+            let response = try await head(request, call, cache.media(for: source), directives, hold: hold)
         {
             return response
         }
         var opener = MediaOpener(
-            cache: cache, date: date, source: source, demand: demand, priority: Self.priority(of: request, call))
+            cache: cache, date: date, source: source, directives: directives, priority: Self.priority(of: request, call)
+        )
         defer { opener.turn.end() }
         var range = range(of: request)
         var known: MediaOpener.Opened?
@@ -67,7 +68,7 @@ struct MediaResponder: Sendable {
             do {
                 let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
                 known = opened
-                if call.isReverse, !demand.onlyIfCached, cookies.isEmpty, needsOwnCookies(opened.head) {
+                if call.isReverse, !directives.onlyIfCached, cookies.isEmpty, needsOwnCookies(opened.head) {
                     passed.insert(client, at: date.second)
                     guard let own = opened.takeCookies(for: source) else {
                         opened.reader.cancel()
@@ -102,18 +103,18 @@ struct MediaResponder: Sendable {
             } catch let error as CacheError where error.code == .resourceChanged && opener.usable != .separate {
                 // Another request's response replaced the version before any of its bytes were sent. If this happens
                 // twice, the next version is one that no other request can replace.
-                opener.usable = opener.usable == .any || demand.onlyIfCached ? .own : .separate
+                opener.usable = opener.usable == .any || directives.onlyIfCached ? .own : .separate
                 (known, range) = (nil, self.range(of: request))
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
                 if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }
-                if !demand.onlyIfCached, ResponseBuilder.isOnlyForClient(error) {
+                if !directives.onlyIfCached, ResponseBuilder.isOnlyForClient(error) {
                     configuration.logger.notice(
                         "\(error); for 2 minutes, requests for this media with the same header fields bypass the cache")
                     passed.insert(client, at: date.second)
                     return try await passing.respond(to: request, call, body: nil, hold: hold)
                 }
-                if !demand.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
+                if !directives.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
                     return try await passing.respond(to: request, call, body: nil, hold: hold)
                 }
                 return builder.response(to: request, error)
@@ -126,9 +127,9 @@ struct MediaResponder: Sendable {
 
     /// Returns the freshness that the client requires. If clients may not bypass the cache, the result contains no
     /// requirements.
-    private func demand(of request: RequestHead) -> FreshnessDemand {
-        guard configuration.followsRequestDirectives else { return FreshnessDemand() }
-        return FreshnessDemand(fields: request.fields.all)
+    private func directives(of request: RequestHead) -> RequestDirectives {
+        guard configuration.followsRequestDirectives else { return RequestDirectives() }
+        return RequestDirectives(fields: request.fields.all)
     }
 
     /// Returns the priority of a request. Requests from the operator's commands are preloads if they have the lowest
@@ -298,15 +299,15 @@ struct MediaResponder: Sendable {
     /// Returns the origin's own response to a `HEAD`, or `nil` if the stored headers can be used without a request to
     /// the origin.
     private func head(
-        _ request: RequestHead, _ call: OutgoingRequest, _ media: MediaResource, _ demand: FreshnessDemand,
+        _ request: RequestHead, _ call: OutgoingRequest, _ media: MediaResource, _ directives: RequestDirectives,
         hold: Duration?
     ) async throws -> Response? {
-        if demand.onlyIfCached { return nil }
+        if directives.onlyIfCached { return nil }
         guard try await media.storedResource() != nil else {
             return manifests.withoutLength(
                 try await passing.respond(to: request, call, body: nil, hold: hold), of: call)
         }
-        guard cache.freshness == .http, try await media.needsValidation(demand) else { return nil }
+        guard cache.freshness == .http, try await media.needsValidation(directives) else { return nil }
         let asked = Date(timeIntervalSince1970: Double(date.second))
         let passed: UpstreamResponse
         do {

@@ -138,7 +138,7 @@ import Testing
             OriginURL(media.source.url), head, AccessRules.Admitted(target: head.target, prefix: ""),
             ProxyClient(named: "client"), isReverse: true,
             origins: OriginRules(allowedHosts: [], mark: "test", serverPorts: ServerPorts()))
-        let opened = try await media.reader(demand: FreshnessDemand()).response()
+        let opened = try await media.reader(directives: RequestDirectives()).response()
         return try #require(try await responder.manifest(of: media, opened, for: head, call))
     }
 }

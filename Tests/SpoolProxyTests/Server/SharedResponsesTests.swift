@@ -105,7 +105,7 @@ import Testing
         try await ProxyServer.run(upstream: upstream) { _, cache in
             let source = MediaSource(url: try #require(URL(string: "http://origin.example/a.m3u8")))
             let media = cache.media(for: source)
-            let opened = try await media.reader(demand: FreshnessDemand()).response()
+            let opened = try await media.reader(directives: RequestDirectives()).response()
             #expect(try await Self.manifest(of: media, opened, in: cache)?.contains("1.ts") == true)
             try await Self.replace(opened, of: source, in: cache, upstream)
             let error = await #expect(throws: CacheError.self) { try await Self.manifest(of: media, opened, in: cache) }
@@ -119,7 +119,7 @@ import Testing
         try await ProxyServer.run(upstream: upstream) { _, cache in
             let source = MediaSource(url: try #require(URL(string: "http://origin.example/a.m3u8")))
             var opener = MediaOpener(
-                cache: cache, date: DateText(), source: source, demand: FreshnessDemand(), priority: .playback)
+                cache: cache, date: DateText(), source: source, directives: RequestDirectives(), priority: .playback)
             opener.usable = .separate
             let opened = try await opener.open(.all, of: nil)
             try await Self.replace(opened.head, of: source, in: cache, upstream)
@@ -141,9 +141,9 @@ import Testing
         _ opened: OpenedResponse, of source: MediaSource, in cache: MediaCache, _ upstream: ScriptedUpstream
     ) async throws {
         upstream.set("/a.m3u8", playlist(2))
-        var demand = FreshnessDemand()
-        demand.noCache = true
-        let other = try await cache.media(for: source).reader(demand: demand).response()
+        var directives = RequestDirectives()
+        directives.noCache = true
+        let other = try await cache.media(for: source).reader(directives: directives).response()
         #expect(other.version != opened.version)
     }
 

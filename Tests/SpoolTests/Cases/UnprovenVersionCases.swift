@@ -50,17 +50,17 @@ struct UnprovenVersionCases {
         arguments: Form.allCases, [.http, .revalidate] as [FreshnessPolicy])
     func secondReader(_ form: Form, _ freshness: FreshnessPolicy) async throws {
         let stage = try stage(form.behaviors, freshness, stall: 1_000_000)
-        var demand = FreshnessDemand()
-        demand.noCache = form == .fresh && freshness == .http
+        var directives = RequestDirectives()
+        directives.noCache = form == .fresh && freshness == .http
         try await stage.session { cache in
             let first = cache.media(for: stage.url()).reader(chunkSize: 65536)
             try await first.check(Self.song, upTo: 500_000)
             change(stage, form.behaviors)
-            let tail = cache.media(for: stage.url()).reader(.from(2_900_000), demand: demand)
+            let tail = cache.media(for: stage.url()).reader(.from(2_900_000), directives: directives)
             #expect(try await tail.check(Self.other) == Self.other.length)
-            let byte = cache.media(for: stage.url()).reader(.bytes(0..<1), handsOutSlices: true, demand: demand)
+            let byte = cache.media(for: stage.url()).reader(.bytes(0..<1), handsOutSlices: true, directives: directives)
             #expect(try await byte.check(Self.other) == 1)
-            let whole = cache.media(for: stage.url()).reader(.all, demand: demand)
+            let whole = cache.media(for: stage.url()).reader(.all, directives: directives)
             #expect(try await whole.check(Self.other) == Self.other.length)
             stage.origin.release()
             #expect(try await first.check(Self.song) == Self.song.length)

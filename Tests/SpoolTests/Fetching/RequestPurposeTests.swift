@@ -64,7 +64,7 @@ struct RequestPurposeTests {
         let error = (preload.error as? CacheError)?.underlying as? UpstreamError
         #expect(error?.code == .networkNotAllowed && error?.isTransient == true)
         let origin = cache.context.coordinator.origin(of: try source("a.mp3").url)
-        #expect(origin.loss(at: cache.context.clock.elapsed()) == nil)
+        #expect(origin.lastFailure(at: cache.context.clock.elapsed()) == nil)
         #expect(try await cache.media(for: try source("a.mp3")).data(in: 0..<100_000).count == 100_000)
         await cache.close()
     }

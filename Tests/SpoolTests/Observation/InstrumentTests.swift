@@ -23,8 +23,8 @@ struct InstrumentTests {
         let sums = log.sums
         #expect(sums.firstBytes == [false, true])
         #expect(sums.served == 600_000 && sums.stored == 400_000 && sums.received == 200_000)
-        #expect(sums.asked == stage.origin.log.exchanges("/a").count && sums.asked > 0)
-        #expect(sums.begun == sums.asked && sums.running.isEmpty && sums.readers == 0)
+        #expect(sums.requestsSent == stage.origin.log.exchanges("/a").count && sums.requestsSent > 0)
+        #expect(sums.begun == sums.requestsSent && sums.running.isEmpty && sums.readers == 0)
         #expect(sums.events["completed"] == 1)
     }
 
@@ -77,7 +77,7 @@ final class InstrumentLog: Sendable {
         var served: Int64 = 0
         var stored: Int64 = 0
         var received: Int64 = 0
-        var asked = 0
+        var requestsSent = 0
         var begun = 0
         var readers = 0
         var running: Set<InstrumentEvent.TransferName> = []
@@ -99,7 +99,7 @@ final class InstrumentLog: Sendable {
                 if duration >= .zero { sums.firstBytes.append(isStored) }
             case .served(let bytes, let stored):
                 (sums.served, sums.stored) = (sums.served + bytes, sums.stored + stored)
-            case .asked: sums.asked += 1
+            case .requestSent: sums.requestsSent += 1
             case .received(let bytes): sums.received += bytes
             case .transferBegan(let transfer, _):
                 sums.begun += 1

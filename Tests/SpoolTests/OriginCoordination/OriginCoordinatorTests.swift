@@ -29,7 +29,7 @@ struct OriginCoordinatorTests {
     @Test("The bandwidth measured with one resource applies to other resources from the same origin")
     func line() throws {
         let coordinator = coordinator()
-        _ = coordinator.origin(of: try url("http://a.example/1")).note(bytes: 1_000_000, seconds: 1)
+        _ = coordinator.origin(of: try url("http://a.example/1")).record(bytes: 1_000_000, seconds: 1)
         #expect(coordinator.origin(of: try url("http://a.example/2")).link.bytesPerSecond == 1_000_000)
         #expect(coordinator.origin(of: try url("http://b.example/1")).link.bytesPerSecond == nil)
     }
@@ -40,15 +40,15 @@ struct OriginCoordinatorTests {
         let here = try url("http://a.example/1")
         let origin = coordinator.origin(of: here)
         #expect(coordinator.losses(for: here) == [])
-        origin.lost(.unreachable, at: .zero)
+        origin.recordFailure(.unreachable, at: .zero)
         #expect(coordinator.losses(for: here) == [.unreachable])
-        origin.found()
+        origin.recordResponse()
         #expect(coordinator.losses(for: here) == [])
         clock.advance(by: .seconds(100))
-        origin.lost(.refusing, at: .seconds(100))
+        origin.recordFailure(.refusing, at: .seconds(100))
         clock.advance(by: .seconds(119))
         #expect(coordinator.losses(for: here) == [.refusing])
-        origin.rest(until: .seconds(300))
+        origin.delayPreloads(until: .seconds(300))
         clock.advance(by: .seconds(80))
         #expect(coordinator.losses(for: here) == [.refusing], "its Retry-After is not over")
         clock.advance(by: .seconds(1))
@@ -63,7 +63,7 @@ struct OriginCoordinatorTests {
         )
         coordinator.needs([list, media], for: list)
         coordinator.needs([key, list], for: media)
-        coordinator.origin(of: key).lost(.unreachable, at: .zero)
+        coordinator.origin(of: key).recordFailure(.unreachable, at: .zero)
         coordinator.playbackWaits(true, at: OriginCoordinator.name(of: media))
         for url in [list, media] {
             #expect(coordinator.losses(for: url) == [.unreachable] && coordinator.isPlayerWaiting(for: url))
@@ -140,8 +140,8 @@ struct OriginCoordinatorTests {
     func unrelatedPlayer() async throws {
         let coordinator = coordinator()
         let holder = Holder()
-        _ = coordinator.origin(of: try url("http://a.example/1")).note(bytes: 1000, seconds: 1)
-        _ = coordinator.origin(of: try url("http://b.example/1")).note(bytes: 1_000_000, seconds: 1)
+        _ = coordinator.origin(of: try url("http://a.example/1")).record(bytes: 1000, seconds: 1)
+        _ = coordinator.origin(of: try url("http://b.example/1")).record(bytes: 1_000_000, seconds: 1)
         let (stream, heard) = AsyncStream<Bool>.makeStream()
         var changes = stream.makeAsyncIterator()
         coordinator.beginPreloading(holder, of: "http://b.example:80") {
@@ -217,11 +217,11 @@ struct OriginCoordinatorTests {
     func saturatedLink() throws {
         var origins = KnownOrigins()
         let make = { OriginState(connectionLimit: 8) }
-        _ = origins.origin("a", at: .zero, make: make).note(bytes: 1_000_000, seconds: 1)
+        _ = origins.origin("a", at: .zero, make: make).record(bytes: 1_000_000, seconds: 1)
         #expect(origins.sharesBottleneck("a", "b"))
-        _ = origins.origin("b", at: .zero, make: make).note(bytes: 1_900_000, seconds: 1)
+        _ = origins.origin("b", at: .zero, make: make).record(bytes: 1_900_000, seconds: 1)
         #expect(origins.sharesBottleneck("a", "b"))
-        _ = origins.origin("c", at: .zero, make: make).note(bytes: 2_100_000, seconds: 1)
+        _ = origins.origin("c", at: .zero, make: make).record(bytes: 2_100_000, seconds: 1)
         #expect(!origins.sharesBottleneck("a", "b"))
         #expect(!origins.sharesBottleneck("unknown", "b"))
         origins.note("b", needs: ["a"])
@@ -232,8 +232,8 @@ struct OriginCoordinatorTests {
     func originLimit() throws {
         let coordinator = coordinator()
         let connection = try #require(coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback))
-        coordinator.origin(of: try url("http://1.example")).rest(until: .seconds(60))
-        _ = coordinator.origin(of: try url("http://2.example")).note(bytes: 1_000_000, seconds: 1)
+        coordinator.origin(of: try url("http://1.example")).delayPreloads(until: .seconds(60))
+        _ = coordinator.origin(of: try url("http://2.example")).record(bytes: 1_000_000, seconds: 1)
         for number in 3..<2000 as Range<Int> {
             _ = coordinator.origin(of: try url("http://2.example"))
             _ = coordinator.origin(of: try url("http://\(number).example"))

@@ -13,7 +13,7 @@ struct OriginStateTests {
         let origin = OriginState(connectionLimit: 1)
         let failure = SimplerRequest.Failure.status(500)
         #expect(origin.mayRejectRanges(by: failure, at: .zero))
-        origin.note(failure, succeedsWithoutRange: false, at: .seconds(10))
+        origin.record(failure, succeedsWithoutRange: false, at: .seconds(10))
         #expect(!origin.mayRejectRanges(by: failure, at: .seconds(129)))
         #expect(origin.mayRejectRanges(by: .status(404), at: .seconds(129)))
         #expect(origin.mayRejectRanges(by: failure, at: .seconds(130)))

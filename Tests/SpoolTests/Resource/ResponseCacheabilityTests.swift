@@ -28,10 +28,10 @@ struct ResponseCacheabilityTests {
     func staleAfterError() {
         typealias Failure = StoredFreshness.Failure
         let failures: [Failure] = [.unreachable, .status(503), .status(500), .status(429), .status(408)]
-        func usable(_ control: String?, for asker: String?, at now: Int64 = 2000) -> [Failure] {
+        func usable(_ control: String?, for requesterHash: String?, at now: Int64 = 2000) -> [Failure] {
             var freshness = cacheability(control.map { [.cacheControl: $0] } ?? [:]).freshness
-            freshness.asker = "alice"
-            return failures.filter { freshness.mayBeStale(after: $0, at: now, for: asker) }
+            freshness.requesterHash = "alice"
+            return failures.filter { freshness.mayBeStale(after: $0, at: now, for: requesterHash) }
         }
         let down: [Failure] = [.unreachable, .status(503), .status(500)]
         for control in [nil, "max-age=0"] {
@@ -44,8 +44,8 @@ struct ResponseCacheabilityTests {
         #expect(usable("max-age=0, stale-if-error=5", for: "alice") == [])
         #expect(usable("max-age=1, must-revalidate", for: "alice") == [])
         let token: HTTPFields = [.range: "bytes=0-", .userAgent: "a", .authorization: "x"]
-        #expect(StoredFreshness.asker(token) == StoredFreshness.asker([.authorization: "x"]))
-        #expect(StoredFreshness.asker(token) != StoredFreshness.asker([.authorization: "y"]))
+        #expect(StoredFreshness.requesterHash(token) == StoredFreshness.requesterHash([.authorization: "x"]))
+        #expect(StoredFreshness.requesterHash(token) != StoredFreshness.requesterHash([.authorization: "y"]))
     }
 
     @Test("E68: after a 304 without Vary or Cache-Control, the stored fields remain valid")

@@ -135,11 +135,11 @@ struct SharedMediaTests {
                 return ScriptedUpstream.Response(
                     HTTPResponse(status: .ok, headerFields: fields), .data(Data(repeating: 7, count: 10)))
             }
-            let demand = FreshnessDemand(fields: [.cacheControl: "no-cache"])
-            let other = try await cache.sharedMedia(for: source(stage, agent: "two"), demand: demand)
-            #expect(try await other.confirmed(demand, priority: .playback) == nil)
+            let directives = RequestDirectives(fields: [.cacheControl: "no-cache"])
+            let other = try await cache.sharedMedia(for: source(stage, agent: "two"), directives: directives)
+            #expect(try await other.confirmed(directives, priority: .playback) == nil)
             var received: [UInt8] = []
-            for try await chunk in other.reader(demand: demand) { received += chunk.data }
+            for try await chunk in other.reader(directives: directives) { received += chunk.data }
             #expect(received == Array(repeating: 7, count: 10))
             var position: Int64?
             for try await chunk in reader { position = chunk.range.upperBound }
@@ -151,12 +151,12 @@ struct SharedMediaTests {
     func confirmedForOther() async throws {
         try await whileReading { stage, cache, reader in
             stage.origin.update("/a") { $0.rules = [.always(.field("Cache-Control", "max-age=0"))] }
-            let demand = FreshnessDemand(fields: [.cacheControl: "no-cache"])
-            let other = try await cache.sharedMedia(for: source(stage, agent: "two"), demand: demand)
-            #expect(try await other.confirmed(demand, priority: .playback) != nil)
+            let directives = RequestDirectives(fields: [.cacheControl: "no-cache"])
+            let other = try await cache.sharedMedia(for: source(stage, agent: "two"), directives: directives)
+            #expect(try await other.confirmed(directives, priority: .playback) != nil)
             let requests = stage.origin.log.exchanges.count
             let third = try await cache.sharedMedia(for: source(stage, agent: "three"))
-            _ = try await third.confirmed(FreshnessDemand(), priority: .playback)
+            _ = try await third.confirmed(RequestDirectives(), priority: .playback)
             #expect(stage.origin.log.exchanges.count == requests + 1)
             for try await _ in reader {}
         }
@@ -213,9 +213,9 @@ struct SharedMediaTests {
         try await stage.session { cache in
             let first = try await cache.sharedMedia(for: source(stage, agent: "one"))
             _ = try await first.data(in: 0..<10)
-            for demand in [FreshnessDemand(fields: [.cacheControl: "no-cache"]), .init()] {
-                let second = try await cache.sharedMedia(for: source(stage, agent: "one"), demand: demand)
-                #expect(second.usesOthersResponse == !demand.noCache)
+            for directives in [RequestDirectives(fields: [.cacheControl: "no-cache"]), .init()] {
+                let second = try await cache.sharedMedia(for: source(stage, agent: "one"), directives: directives)
+                #expect(second.usesOthersResponse == !directives.noCache)
             }
         }
     }
@@ -272,8 +272,8 @@ struct SharedMediaTests {
     func noStoreTakesNoTurn() async throws {
         let stage = try stage(.field("Cache-Control", "max-age=1000"))
         try await stage.session { cache in
-            let demand = FreshnessDemand(fields: [.cacheControl: "no-store"])
-            let unstored = try await cache.sharedMedia(for: source(stage, agent: "one"), demand: demand)
+            let directives = RequestDirectives(fields: [.cacheControl: "no-store"])
+            let unstored = try await cache.sharedMedia(for: source(stage, agent: "one"), directives: directives)
             #expect(unstored.resource?.separate != nil)
             let second = try await cache.sharedMedia(for: source(stage, agent: "one"))
             #expect(second.resource?.separate == nil)

@@ -35,13 +35,13 @@ import Testing
                 continue
             }
             #expect(number.magnitude <= NumberLimits.seconds)
-            var demands = [RequestDirectives(), RequestDirectives(), RequestDirectives(), RequestDirectives()]
-            demands[1].maxStale = .max
-            demands[2].maxAge = NumberLimits.seconds
-            demands[3].minFresh = NumberLimits.seconds
+            var allDirectives = [RequestDirectives(), RequestDirectives(), RequestDirectives(), RequestDirectives()]
+            allDirectives[1].maxStale = .max
+            allDirectives[2].maxAge = NumberLimits.seconds
+            allDirectives[3].minFresh = NumberLimits.seconds
             for now in [-NumberLimits.seconds, 0, 1_700_000_000, NumberLimits.seconds] {
                 #expect((0...NumberLimits.seconds).contains(freshness.age(at: now)))
-                for demand in demands { _ = freshness.use(at: now, for: demand) }
+                for directives in allDirectives { _ = freshness.use(at: now, for: directives) }
                 _ = freshness.mayBeStale(after: .unreachable, at: now, for: nil)
             }
         }

@@ -20,7 +20,7 @@ import Testing
         let second = freshness.recordOpening()
         freshness.confirm(Self.stale, for: openings)
         #expect(freshness.use(first) == .fresh)
-        #expect(freshness.use(second) == (isShared ? .ask : .fresh))
-        #expect(freshness.use(freshness.recordOpening()) == .ask)
+        #expect(freshness.use(second) == (isShared ? .validate : .fresh))
+        #expect(freshness.use(freshness.recordOpening()) == .validate)
     }
 }

@@ -10,7 +10,7 @@ import Testing
 
 /// The rules for a shared HTTP cache that media alone would not require (RFC 9111, RFC 5861).
 @Suite("Rules for a shared HTTP cache", .timeLimit(.minutes(10)))
-struct FreshnessDemandTests {
+struct SharedCacheRulesTests {
     private static let film = PatternBytes(seed: 1, length: 100_000)
 
     private func stage(_ control: String, storesEveryStatus: Bool = false) throws -> MemoryStage {
@@ -26,11 +26,11 @@ struct FreshnessDemandTests {
     }
 
     private func source(
-        _ cache: MediaCache, _ stage: MemoryStage, _ demand: (inout RequestDirectives) -> Void = { _ in }
+        _ cache: MediaCache, _ stage: MemoryStage, _ change: (inout RequestDirectives) -> Void = { _ in }
     ) async throws -> OpenedResponse.Source {
         var directives = RequestDirectives()
-        demand(&directives)
-        return try await cache.media(for: stage.url()).reader(demand: directives).response().source
+        change(&directives)
+        return try await cache.media(for: stage.url()).reader(directives: directives).response().source
     }
 
     @Test("Request directives can require more freshness or accept a stale response (RFC 9111 §5.2.1)")
@@ -80,9 +80,9 @@ struct FreshnessDemandTests {
     func noStore() async throws {
         let stage = try stage("max-age=100")
         try await stage.session { cache in
-            var demand = RequestDirectives()
-            demand.noStore = true
-            let reader = cache.media(for: stage.url()).reader(demand: demand)
+            var directives = RequestDirectives()
+            directives.noStore = true
+            let reader = cache.media(for: stage.url()).reader(directives: directives)
             let opened = try await reader.response()
             #expect(!opened.response.isStored)
             try await reader.check(Self.film)
@@ -117,7 +117,7 @@ struct FreshnessDemandTests {
             stage.date.withLock { $0 += 30 }
             let before = stage.origin.log.exchanges.count
             let media = cache.media(for: stage.url())
-            let first = try await media.reader(demand: .init()).response()
+            let first = try await media.reader(directives: .init()).response()
             #expect(first.source == .stale)
             try await stage.origin.log.wait { $0.count > before }
             await cache.waitUntilIdle()
