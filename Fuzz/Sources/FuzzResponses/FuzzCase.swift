@@ -25,7 +25,7 @@ struct FuzzCase {
     let server: HostileServer
 
     /// The maximum number of requests in a case. A read requests a few positions, and retries each of them.
-    private static let mostRequests = 400
+    private static let maximumRequestCount = 400
 
     func run(_ totals: inout Totals) async throws {
         var dice = Dice(seed)
@@ -63,7 +63,7 @@ struct FuzzCase {
         totals.cases += 1
         let requests = server.requests.withLock { $0 }
         totals.requests += requests
-        if requests > Self.mostRequests { finding(&totals, "\(requests) requests") }
+        if requests > Self.maximumRequestCount { finding(&totals, "\(requests) requests") }
         let worst = upstream.worst.withLock { worst in
             defer { worst = (.seconds(-100), true) }
             return worst

@@ -24,7 +24,7 @@ struct ContainerSearch {
                 self.plan = plan
                 let end = length ?? .max
                 #expect(plan.ranges.bounds.map { $0.lowerBound >= 0 && $0.upperBound <= end } ?? true)
-                #expect(plan.ranges.byteCount <= StartPlan.mostBytes)
+                #expect(plan.ranges.byteCount <= StartPlan.maximumByteCount)
                 return
             case .read(let part, let within):
                 looks.append(part)

@@ -161,7 +161,7 @@ struct StartRangesTests {
             let data = Data(head) + Data(count: 1000)
             for length in [nil, Int64(data.count), Int64.max] {
                 let search = try ContainerSearch(data, length: length)
-                #expect(search.plan.ranges.byteCount <= StartPlan.mostBytes)
+                #expect(search.plan.ranges.byteCount <= StartPlan.maximumByteCount)
             }
         }
     }

@@ -14,7 +14,7 @@ struct ChunkParser {
     }
 
     /// A limit that is higher than the number of chunks in real files.
-    private static let mostChunks = 256
+    private static let maximumChunkCount = 256
     /// The maximum size of a chunk that a player waits for.
     private static let maximumChunkSize: Int64 = 4 << 20
     /// The number of bytes at the start of the samples that players examine to detect DTS.
@@ -67,7 +67,7 @@ struct ChunkParser {
     ) throws(ContainerBytes.Stop) -> Chunk {
         var samples: Chunk?
         var offset: Int64 = 12
-        for _ in 0..<Self.mostChunks {
+        for _ in 0..<Self.maximumChunkCount {
             guard var chunk = try chunk(at: offset) else { break }
             plan.need(8, at: offset)
             try learn(&chunk, &plan)
@@ -119,7 +119,7 @@ struct ChunkParser {
 /// table after the packets.
 struct CAFParser {
     /// A limit that is higher than the number of chunks in real files.
-    private static let mostChunks = 128
+    private static let maximumChunkCount = 128
     /// The maximum size of a chunk that a player waits for.
     private static let maximumChunkSize: Int64 = 16 << 20
 
@@ -131,7 +131,7 @@ struct CAFParser {
         var sampleRate = Double.nan
         var frames: Double?
         var offset: Int64 = 8
-        for _ in 0..<Self.mostChunks {
+        for _ in 0..<Self.maximumChunkCount {
             if offset.adding(12) > bytes.length ?? .max { break }
             let name = try bytes.code(at: offset)
             let size = try bytes.number(at: offset.adding(4), bytes: 8)

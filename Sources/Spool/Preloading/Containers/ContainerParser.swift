@@ -69,15 +69,15 @@ struct ContainerBytes: Sendable {
     /// The minimum number of bytes to fetch at once, because adjacent bytes are often needed next.
     private static let window: Int64 = 4096
     /// A limit on the length of a file, so that no window beyond its end overflows.
-    private static let mostLength = Int64.max - (1 << 20)
+    private static let maximumLength = Int64.max - (1 << 20)
     /// The maximum number of bytes in one request.
-    private static let mostAtOnce: Int64 = 64 << 10
+    private static let maximumRequestSize: Int64 = 64 << 10
 
     /// The length of the file; `nil` if unknown.
     private(set) var length: Int64?
     private var pieces: [Piece] = []
 
-    init(length: Int64?) { self.length = length.map { min(max($0, 0), Self.mostLength) } }
+    init(length: Int64?) { self.length = length.map { min(max($0, 0), Self.maximumLength) } }
 
     /// Adds the fetched bytes of a missing range. If there are fewer than requested, the file ends there.
     mutating func take(_ bytes: [UInt8], of range: Range<Int64>) {
@@ -90,9 +90,9 @@ struct ContainerBytes: Sendable {
 
     /// Returns `count` bytes, starting at an offset.
     func bytes(at offset: Int64, count: Int64) throws(Stop) -> ArraySlice<UInt8> {
-        guard count > 0, count <= Self.mostAtOnce, offset >= 0 else { throw .malformed }
+        guard count > 0, count <= Self.maximumRequestSize, offset >= 0 else { throw .malformed }
         let end = offset.adding(count)
-        guard end <= length ?? Self.mostLength else { throw .malformed }
+        guard end <= length ?? Self.maximumLength else { throw .malformed }
         if let piece = pieces.last(where: { $0.offset <= offset && end <= $0.end }) {
             let start = Int(offset - piece.offset)
             return piece.bytes[start..<start + Int(count)]

@@ -233,7 +233,7 @@ private struct MP4SegmentIndex {
     let box: MP4Parser.Box
 
     /// The maximum number of examined entries.
-    private static let mostEntries: Int64 = 4096
+    private static let maximumEntryCount: Int64 = 4096
 
     /// Adds the fragments of the first seconds, at least one, and the average rate of all fragments.
     func needMedia(seconds: Double, _ plan: inout StartPlan) throws(ContainerBytes.Stop) {
@@ -244,7 +244,7 @@ private struct MP4SegmentIndex {
         let table = times.adding(isLarge ? 16 : 8)
         let count = try bytes.size(at: table.adding(2), bytes: 2)
         var (size, time, needed) = (Int64(0), 0.0, Int64(0))
-        for entry in 0..<min(count, Self.mostEntries) {
+        for entry in 0..<min(count, Self.maximumEntryCount) {
             let start = table.adding(4 + entry * 12)
             if time < seconds { needed += 1 }
             let bytesOfEntry = try bytes.size(at: start, bytes: 4) & 0x7FFF_FFFF

@@ -16,7 +16,7 @@ struct MP4SampleTables {
     let isLarge: Bool
 
     /// The maximum number of entries to examine. It is enough for several seconds of any media.
-    private static let mostSteps = 8192
+    private static let maximumStepCount = 8192
 
     /// Returns the ranges of the samples in the first seconds, and whether they are complete. If they are not, the
     /// limit was reached.
@@ -31,14 +31,14 @@ struct MP4SampleTables {
         var (time, sample, chunk, steps) = (0.0, Int64(0), Int64(0), 0)
         while time < limit, chunk < chunkCount, sample < sampleCount {
             steps += 1
-            guard steps < Self.mostSteps else { return (ranges, false) }
+            guard steps < Self.maximumStepCount else { return (ranges, false) }
             let start = try bytes.size(
                 at: offsets.adding(8 + chunk * (isLarge ? 8 : 4)), bytes: isLarge ? 8 : 4)
             var left = min(try samplesPerChunk.samples(in: chunk), sampleCount - sample)
             var end = start
             while left > 0, time < limit {
                 steps += 1
-                guard steps < Self.mostSteps else { return (ranges + [Range(from: start, to: end)], false) }
+                guard steps < Self.maximumStepCount else { return (ranges + [Range(from: start, to: end)], false) }
                 let (count, delta) = try runs.next(upTo: sampleSize > 0 ? left : 1, until: limit - time)
                 end = end.adding(
                     sampleSize > 0

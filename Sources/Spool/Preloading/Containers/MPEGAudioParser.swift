@@ -6,7 +6,7 @@ enum ID3Tag {
     /// The number of audio bytes that players need to recognize the format.
     private static let recognized: Int64 = 32 << 10
     /// The maximum number of bytes in which players look for a second tag.
-    private static let mostRecognized: Int64 = 8 << 20
+    private static let maximumTagSearchLength: Int64 = 8 << 20
 
     /// Returns the offset of the audio after all ID3v2 tags, or 0 if there are none. A player reads the tags first.
     ///
@@ -25,7 +25,7 @@ enum ID3Tag {
             plan.need(0..<offset)
             count += 1
         }
-        if count > 1, offset < Self.mostRecognized {
+        if count > 1, offset < Self.maximumTagSearchLength {
             var size: Int64 = 2048
             while size < offset + Self.recognized { size *= 2 }
             plan.need(0..<size)

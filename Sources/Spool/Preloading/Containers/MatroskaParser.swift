@@ -17,7 +17,7 @@ struct MatroskaParser {
     }
 
     /// The maximum number of elements before a cluster, or in a seek head.
-    private static let mostElements = 128
+    private static let maximumElementCount = 128
     /// The maximum size of elements that a player needs first.
     private static let maximumElementSize: Int64 = 32 << 20
 
@@ -38,7 +38,7 @@ struct MatroskaParser {
         guard segment.id == 0x1853_8067 else { throw .malformed }
         var found = Found()
         var offset = segment.body
-        for _ in 0..<Self.mostElements where offset < segment.end {
+        for _ in 0..<Self.maximumElementCount where offset < segment.end {
             let element = try element(at: offset)
             plan.need(0..<element.body)
             if element.id == ID.cluster {
@@ -66,7 +66,7 @@ struct MatroskaParser {
         _ cluster: Element, of segment: Element, _ found: inout Found, _ plan: inout StartPlan
     ) throws(ContainerBytes.Stop) {
         var next = 0
-        while next < found.named.count, next < Self.mostElements {
+        while next < found.named.count, next < Self.maximumElementCount {
             let offset = segment.body.adding(found.named[next])
             next += 1
             guard offset > cluster.start, offset < bytes.length ?? .max else { continue }
@@ -100,7 +100,7 @@ struct MatroskaParser {
                 for child in try children(of: seek) where child.id == ID.seekPosition {
                     guard let size = child.size, (1...8).contains(size) else { continue }
                     let position = try bytes.size(at: child.body, bytes: size)
-                    if found.named.count < Self.mostElements, !found.named.contains(position) {
+                    if found.named.count < Self.maximumElementCount, !found.named.contains(position) {
                         found.named.append(position)
                     }
                 }
@@ -126,7 +126,7 @@ struct MatroskaParser {
     private func children(of parent: Element) throws(ContainerBytes.Stop) -> [Element] {
         var children: [Element] = []
         var offset = parent.body
-        while offset < parent.end, children.count < Self.mostElements {
+        while offset < parent.end, children.count < Self.maximumElementCount {
             let child = try element(at: offset)
             guard child.end <= parent.end else { throw .malformed }
             children.append(child)

@@ -15,7 +15,7 @@ struct OggParser {
     }
 
     /// A limit that is higher than the number of header pages in real files.
-    private static let mostPages = 256
+    private static let maximumPageCount = 256
     /// The maximum size of a page (RFC 3533 §6).
     private static let largestPage: Int64 = 65_307
 
@@ -26,7 +26,7 @@ struct OggParser {
         var offset: Int64 = 0
         var rates: [UInt64: Double] = [:]
         var hasMedia = false
-        for _ in 0..<Self.mostPages {
+        for _ in 0..<Self.maximumPageCount {
             let page = try page(at: offset)
             if rates.count < 8, let rate = try sampleRate(at: offset) { rates[page.stream] = rate }
             offset = page.end
@@ -97,7 +97,7 @@ struct OggParser {
 /// These bytes are the metadata blocks, with the seek table and images, and the first seconds.
 struct FLACParser {
     /// A limit that is higher than the number of blocks in real files.
-    private static let mostBlocks = 128
+    private static let maximumBlockCount = 128
 
     let bytes: ContainerBytes
 
@@ -108,7 +108,7 @@ struct FLACParser {
         var isLast = false
         var count = 0
         while !isLast {
-            guard count < Self.mostBlocks else { throw .malformed }
+            guard count < Self.maximumBlockCount else { throw .malformed }
             count += 1
             let head = try bytes.number(at: offset, bytes: 4)
             isLast = head >> 31 == 1

@@ -19,7 +19,7 @@ struct StartRanges: Sendable {
     private static let maximumRequestCount = 160
     private static let maximumExaminedBytes: Int64 = 2 << 20
     /// The maximum offset to read from an origin that sends only whole resources, from their start.
-    private static let mostInSequence: Int64 = 1 << 20
+    private static let maximumSequentialOffset: Int64 = 1 << 20
     /// The default number of seconds that a player needs to start.
     private static let startTime = 1.0
     /// A safety factor, because media starts with a keyframe, which is larger than the average frame.
@@ -72,7 +72,7 @@ struct StartRanges: Sendable {
 
     private func mayRead(at range: Range<Int64>) -> Bool {
         looks < Self.maximumRequestCount && lookedAt + Int64(range.count) <= Self.maximumExaminedBytes
-            && (isSeekable || range.upperBound <= Self.mostInSequence)
+            && (isSeekable || range.upperBound <= Self.maximumSequentialOffset)
     }
 }
 
@@ -97,7 +97,7 @@ struct StartPlan: Sendable, Equatable {
     private var statedDuration: Double?
 
     /// The maximum number of needed bytes for any file. Any bytes above this limit are ignored.
-    static let mostBytes: Int64 = 64 << 20
+    static let maximumByteCount: Int64 = 64 << 20
     /// The number of bytes to use from the start of an unknown file. A quarter of that number is used from its end.
     static let headCount: Int64 = 256 << 10
     static let tailCount: Int64 = 64 << 10
@@ -113,7 +113,7 @@ struct StartPlan: Sendable, Equatable {
 
     /// Adds needed bytes, except those past the end of the file or above the maximum.
     mutating func need(_ range: Range<Int64>) {
-        let room = Self.mostBytes - ranges.byteCount
+        let room = Self.maximumByteCount - ranges.byteCount
         let lower = max(range.lowerBound, 0)
         let upper = min(range.upperBound, length ?? .max, lower.adding(max(room, 0)))
         if lower < upper { ranges.insert(lower..<upper) }
@@ -146,7 +146,7 @@ struct StartPlan: Sendable, Equatable {
 
     /// Adds the first seconds of the media at an offset, estimated from its average rate.
     mutating func needMedia(from offset: Int64, to end: Int64? = nil) {
-        let count = bytesPerSecond.map { Int64(min($0 * seconds, Double(Self.mostBytes)).rounded(.up)) }
+        let count = bytesPerSecond.map { Int64(min($0 * seconds, Double(Self.maximumByteCount)).rounded(.up)) }
         let limit = min(end ?? .max, offset.adding(max(count ?? Self.headCount, 1)))
         if offset >= 0, offset < limit { need(offset..<limit) }
     }
