@@ -6,7 +6,7 @@ extension Plan {
     enum Failing {
         case interruption(retryAfter: Duration?, jitter: Double)
         case restart
-        case refusal(isPersonal: Bool)
+        case refusal(isCredentialFailure: Bool)
 
         /// Whether the origin has sent `Retry-After`. The field is respected even if no reader needs the bytes.
         var hasRetryAfter: Bool {
@@ -19,7 +19,7 @@ extension Plan {
     ) -> (Outcome, [Action]) {
         var actions: [Action] = []
         guard let failed = transfers[id] else { return (.none, []) }
-        let isOver = !(failed.isLive || failed.isAstray) || failed.purpose == .answered
+        let isOver = !(failed.isLive || failed.startsAtOtherOffset) || failed.purpose == .answered
         guard !isOver || failing.hasRetryAfter, let transfer = transfers.remove(id) else {
             finish(id, &actions)
             return (.none, actions + settle())
@@ -43,8 +43,8 @@ extension Plan {
             if place.restarts > retryPolicy.maximumRetryCount + policy.maximumConcurrentRequests {
                 outcome = fail(&place, now: now)
             }
-        case .refusal(let isPersonal):
-            if isPersonal { place.reader = transfer.reader }
+        case .refusal(let isCredentialFailure):
+            if isCredentialFailure { place.reader = transfer.reader }
             outcome = fail(&place, now: now)
         }
         // A place that stops no reader, and that no reader will request, does not matter.

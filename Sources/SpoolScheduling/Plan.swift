@@ -212,7 +212,7 @@ struct Plan: ~Copyable {
                 !stored.isEvicting(missing.lowerBound), !isBlocked(missing.lowerBound, for: id, reader)
             else { return true }
             switch coverage(of: missing.lowerBound, for: id, reader) {
-            case .coming(let carrier):
+            case .inProgress(let carrier):
                 guard let end = leadEnd(of: carrier) else { return true }
                 cursor = end
                 continue
@@ -311,7 +311,7 @@ struct Plan: ~Copyable {
     /// The way in which the byte at an offset is fetched.
     private enum Coverage {
         /// This transfer receives the byte soon enough.
-        case coming(TransferState)
+        case inProgress(TransferState)
         /// A transfer that is about to end may receive the byte. The bytes that it does not deliver are requested after
         /// that.
         case ending
@@ -328,7 +328,7 @@ struct Plan: ~Copyable {
         case .transfer(let carrier, let transfer):
             // Bytes that are being fetched are requested a second time only for a waiting reader.
             guard reader.isWaiting, rangeSupport != .unsupported, offset - transfer.position > joinDistance else {
-                return .coming(transfer)
+                return .inProgress(transfer)
             }
             let limit = transfers.limit(of: carrier, transfer, in: stored)
             return isWanted(transfer, limit: limit, except: id) ? .none : .tooFarAhead(carrier)

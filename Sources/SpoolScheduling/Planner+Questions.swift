@@ -139,7 +139,7 @@ extension Planner {
 
     /// Returns whether receiving another whole body would be useful. It would not be if the current body will reach all
     /// bytes that readers wait for.
-    func needsBody(beside id: TransferID) -> Bool {
+    func needsAnotherBody(than id: TransferID) -> Bool {
         guard let first = plan.transfers.firstSequentialPosition(except: id) else { return true }
         return plan.readers.states.contains { reader in
             guard reader.isWaiting, let demand = reader.demand else { return false }

@@ -174,7 +174,7 @@ extension Planner {
     private mutating func start(_ id: TransferID, _ body: ResponseBody) -> [Action] {
         guard let previous = plan.transfers[id], !previous.isStale else { return [] }
         let isSequential = body.isWhole && rangeSupport == .unsupported
-        if isSequential, !needsBody(beside: id) {
+        if isSequential, !needsAnotherBody(than: id) {
             var actions: [Action] = []
             plan.discard(id, &actions)
             return actions
@@ -293,9 +293,11 @@ extension Planner {
 
     /// Records that the transfer failed, and that a retry would also fail.
     ///
-    /// - Parameter isPersonal: Whether the credentials were rejected. Other readers try their own credentials.
-    package mutating func transferRefused(_ id: TransferID, isPersonal: Bool, now: Duration) -> (Outcome, [Action]) {
-        plan.transferFailed(id, .refusal(isPersonal: isPersonal), now: now)
+    /// - Parameter isCredentialFailure: Whether the credentials were rejected. Other readers try their own credentials.
+    package mutating func transferRefused(
+        _ id: TransferID, isCredentialFailure: Bool, now: Duration
+    ) -> (Outcome, [Action]) {
+        plan.transferFailed(id, .refusal(isCredentialFailure: isCredentialFailure), now: now)
     }
 }
 

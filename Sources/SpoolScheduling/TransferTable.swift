@@ -199,7 +199,7 @@ struct TransferTable {
     /// Returns whether the transfer has ended with almost no bytes, even though more were requested and no other
     /// transfer fetches them.
     func isUnproductive(_ id: TransferID, _ transfer: TransferState, in stored: StoredRanges) -> Bool {
-        guard transfer.isLive || transfer.isAstray, transfer.purpose != .answered else { return false }
+        guard transfer.isLive || transfer.startsAtOtherOffset, transfer.purpose != .answered else { return false }
         let length = stored.length ?? .max
         // Bytes at other offsets may be new, but the same request would return them again.
         if transfer.purpose == .bytes, reached(by: transfer, in: stored) <= transfer.start, transfer.start < length {
@@ -314,7 +314,7 @@ struct TransferState {
     private(set) var fresh: Int64 = 0
     private(set) var hasStored = false
     /// Whether the response starts at an offset other than the request's.
-    private(set) var isAstray = false
+    private(set) var startsAtOtherOffset = false
     /// The failed range that the transfer requests again.
     private(set) var place: FailedRanges.Number?
 
@@ -407,7 +407,7 @@ struct TransferState {
         isWhole = body.isWhole || isOpenEnded && body.offset == 0
         // The transfer has validated the stored bytes, and is now treated like any other transfer.
         if purpose == .answered { purpose = .bytes }
-        isAstray = !body.isWhole && purpose == .bytes && body.offset != start
+        startsAtOtherOffset = !body.isWhole && purpose == .bytes && body.offset != start
         position = min(max(body.offset, 0), Block.offsetLimit)
         let end = body.end.map { [position] in max($0, position) }
         self.end = body.isWhole ? end : (self.end.map { min($0, end ?? $0) } ?? end)

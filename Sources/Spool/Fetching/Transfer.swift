@@ -23,7 +23,7 @@ struct Transfer {
         /// The request may be retried.
         case interrupted(CacheError, retryAfter: Duration?)
         /// A retry would also fail.
-        case refused(CacheError, isPersonal: Bool = false)
+        case refused(CacheError, isCredentialFailure: Bool = false)
     }
 
     init(_ start: TransferStart, of resource: OpenResource) {
@@ -315,7 +315,7 @@ struct Transfer {
             let isTooLong = refusal.status == 403 && (start.upper == nil || !isFresh) && !context.storesAnyResponse
             let mayBeShorter = isTooLong && scheduler.requestRejected(start.id)
             return isFresh || mayBeShorter
-                ? .restart : .refused(await error(.originErrorStatus), isPersonal: true)
+                ? .restart : .refused(await error(.originErrorStatus), isCredentialFailure: true)
         case .retry(let after):
             let delay = after.map { $0.delay(now: clock.secondsSince1970()) }
             if let delay { origin.delayPreloads(until: clock.elapsed() + RetryPolicy.bounded(delay)) }
@@ -329,7 +329,7 @@ struct Transfer {
             let error = await error(.originErrorStatus)
             guard error.response?.reportsExpiration == true else { return .refused(error) }
             let isFresh = try await start.credentials.refresh(number, status: 403)
-            return isFresh ? .restart : .refused(error, isPersonal: true)
+            return isFresh ? .restart : .refused(error, isCredentialFailure: true)
         case .malformed: return .refused(await error(.malformedResponse))
         }
     }
@@ -494,10 +494,10 @@ struct Transfer {
             finish(
                 .interrupted(retryAfter: retryAfter, jitter: clock.jitter), error,
                 usesStale: resource.freshness.mayBeStale(after: Self.failure(error)))
-        case .refused(let error, let isPersonal):
+        case .refused(let error, let isCredentialFailure):
             let usesStale =
                 error.code == .originUnavailable && resource.freshness.mayBeStale(after: Self.failure(error))
-            finish(.refused(isPersonal: isPersonal), error, usesStale: usesStale)
+            finish(.refused(isCredentialFailure: isCredentialFailure), error, usesStale: usesStale)
         }
     }
 

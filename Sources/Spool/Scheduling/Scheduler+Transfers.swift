@@ -104,7 +104,7 @@ extension Scheduler {
         /// The response could not be used, but the same bytes may be requested again immediately.
         case restart
         case interrupted(retryAfter: Duration?, jitter: Double)
-        case refused(isPersonal: Bool)
+        case refused(isCredentialFailure: Bool)
     }
 
     /// Records that the task of a transfer has ended.
@@ -124,7 +124,8 @@ extension Scheduler {
                 case .restart: state.machine.transferRestarts(id, now: now)
                 case .interrupted(let retryAfter, let jitter):
                     state.machine.transferInterrupted(id, retryAfter: retryAfter, jitter: jitter, now: now)
-                case .refused(let isPersonal): state.machine.transferRefused(id, isPersonal: isPersonal, now: now)
+                case .refused(let isCredentialFailure):
+                    state.machine.transferRefused(id, isCredentialFailure: isCredentialFailure, now: now)
                 }
             // Stale use is allowed in the same step, so that no reader receives the failure first.
             if usesStale { actions += state.useStale() }

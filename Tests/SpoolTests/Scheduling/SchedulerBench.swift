@@ -203,8 +203,8 @@ final class SchedulerBench {
     }
 
     @discardableResult
-    func refuse(_ id: TransferID, isPersonal: Bool = false) -> Outcome {
-        over(id, machine.transferRefused(id, isPersonal: isPersonal, now: now))
+    func refuse(_ id: TransferID, isCredentialFailure: Bool = false) -> Outcome {
+        over(id, machine.transferRefused(id, isCredentialFailure: isCredentialFailure, now: now))
     }
 
     @discardableResult

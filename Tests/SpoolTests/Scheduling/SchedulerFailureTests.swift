@@ -105,7 +105,7 @@ struct SchedulerFailureTests {
             Issue.record("the removed bytes are not requested")
             return
         }
-        bench.refuse(three, isPersonal: true)
+        bench.refuse(three, isCredentialFailure: true)
         #expect(bench.read(far) == .wait)
         #expect(bench.liveIDs == [two])
         #expect(bench.interrupt(two) != .none)
@@ -122,7 +122,7 @@ struct SchedulerFailureTests {
         let second = bench.open(at: 0)
         let id = bench.liveIDs[0]
         #expect(bench.askedFor[id] == first)
-        bench.refuse(id, isPersonal: true)
+        bench.refuse(id, isCredentialFailure: true)
         guard case .failed = bench.read(first) else {
             Issue.record("the rejected reader receives no error")
             return

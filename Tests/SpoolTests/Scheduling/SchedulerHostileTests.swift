@@ -176,7 +176,7 @@ private final class HostileInputs {
         case 20: _ = machine.stored(range(), by: transfer, now: now)
         case 21: _ = machine.transferLacksSpace(transfer).1
         case 22: _ = machine.transferEnded(transfer, now: now).1
-        case 23: _ = machine.transferRefused(transfer, isPersonal: flag(), now: now).1
+        case 23: _ = machine.transferRefused(transfer, isCredentialFailure: flag(), now: now).1
         case 24:
             let after = flag() ? nil : Duration.seconds(offset())
             _ = machine.transferInterrupted(transfer, retryAfter: after, jitter: .infinity, now: now).1

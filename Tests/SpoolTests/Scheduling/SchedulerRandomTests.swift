@@ -135,7 +135,7 @@ private struct RandomPlay {
         switch random.int(0...19) {
         case 0: forget(id) { $0.interrupt(id, retryAfter: .milliseconds(900)) }
         case 1: forget(id) { $0.restart(id) }
-        case 2: forget(id) { $0.refuse(id, isPersonal: id.number % 2 == 0) }
+        case 2: forget(id) { $0.refuse(id, isCredentialFailure: id.number % 2 == 0) }
         case 3: forget(id) { $0.interrupt(id) }
         case 4 where !isValidation && (asked.lower > 0 || asked.upper != nil):
             streaming.insert(id)
