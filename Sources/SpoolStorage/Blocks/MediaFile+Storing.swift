@@ -54,7 +54,7 @@ extension MediaFile {
 
     /// Returns the file to write to, and creates it if it does not exist. If the file no longer exists, discards all
     /// blocks.
-    private func openForWriting(_ range: Range<Int64>, _ writer: inout Writer) throws -> OpenFile {
+    private func openForWriting(_ range: Range<Int64>, _ writer: inout WriteState) throws -> OpenFile {
         if let open = try file.opened() {
             blocks.recordOpened(open)
             return open
@@ -69,7 +69,7 @@ extension MediaFile {
 
     /// Writes a range of which no bytes are stored yet.
     private func store(
-        _ bytes: UnsafeRawBufferPointer, _ stretch: Range<Int64>, _ open: OpenFile, _ writer: inout Writer,
+        _ bytes: UnsafeRawBufferPointer, _ stretch: Range<Int64>, _ open: OpenFile, _ writer: inout WriteState,
         _ space: inout Int64
     ) throws {
         let first = Block.index(of: stretch.lowerBound)
@@ -110,7 +110,7 @@ extension MediaFile {
 
     /// Adds bytes of one block to its tail, or creates the checksum of the block if they complete it.
     private func take(
-        _ bytes: UnsafeRawBufferPointer, at part: Range<Int64>, _ sealer: BlockSealer, _ writer: inout Writer
+        _ bytes: UnsafeRawBufferPointer, at part: Range<Int64>, _ sealer: BlockSealer, _ writer: inout WriteState
     ) throws -> BlockRecord? {
         let index = Block.index(of: part.lowerBound)
         let isComplete = blocks.withMap { $0.isComplete(index, count: part.upperBound - Block.start(of: index)) }

@@ -16,7 +16,7 @@ final class MediaFile: Sendable {
     /// The state that storing and evicting share. The writer's lock is held during the file operations for storing and
     /// evicting, which do not make callbacks. The map's lock is taken while the writer's lock is held, and the lock of
     /// the space account while the map's lock is held.
-    struct Writer: Sendable {
+    struct WriteState: Sendable {
         /// The stored bytes of each block that a transfer is filling, at most 64 KiB for each transfer. They are
         /// buffered because checksums cover the received bytes, not those that the disk returns later. Media in memory
         /// has no checksums and needs no buffers. For an encrypted file, the buffers are in ``StoredBlocks``.
@@ -41,7 +41,7 @@ final class MediaFile: Sendable {
     let blocks: StoredBlocks
     /// The encryption; `nil` if the file is unencrypted.
     let encrypted: EncryptedBlocks?
-    let writer: TryableLock<Writer>
+    let writer: TryableLock<WriteState>
 
     /// Creates the object for a version's file, without accessing the file.
     ///
@@ -78,7 +78,7 @@ final class MediaFile: Sendable {
         encrypted = isEncrypted ? sealer.map { EncryptedBlocks(blocks, $0) } : nil
         // Writing to memory never blocks a thread.
         writer = TryableLock(
-            Writer(reclaimer: BlockReclaimer(blocks)), sealer == nil ? .neverWaits : .mayWaitForFile)
+            WriteState(reclaimer: BlockReclaimer(blocks)), sealer == nil ? .neverWaits : .mayWaitForFile)
     }
 
     // MARK: - Queries
@@ -191,7 +191,7 @@ final class MediaFile: Sendable {
         return writer.withLock { writer in endTail(at: Block.index(of: offset), &writer) }
     }
 
-    private func endTail(at index: Int64, _ writer: inout Writer) -> MissingBytes? {
+    private func endTail(at index: Int64, _ writer: inout WriteState) -> MissingBytes? {
         defer { writer.tails[index] = nil }
         if let encrypted { return encrypted.endFilling(index) }
         sealTail(at: index, writer.tails)
@@ -210,7 +210,7 @@ final class MediaFile: Sendable {
     @discardableResult
     func endAllWritingIfFree() -> Bool? { writer.withLockIfAvailable { endAllTails(&$0) } }
 
-    private func endAllTails(_ writer: inout Writer) -> Bool {
+    private func endAllTails(_ writer: inout WriteState) -> Bool {
         let indices = writer.tails.keys.sorted()
         // Lost bytes count as missing, and the next reader fetches them again.
         for index in indices { _ = endTail(at: index, &writer) }
@@ -263,7 +263,7 @@ final class MediaFile: Sendable {
         return writer.withLockIfAvailable { evict(range, &$0) } ?? BlockReclaimer.Evicted()
     }
 
-    private func evict(_ range: Range<Int64>, _ writer: inout Writer) -> BlockReclaimer.Evicted {
+    private func evict(_ range: Range<Int64>, _ writer: inout WriteState) -> BlockReclaimer.Evicted {
         writer.removeStaleTails(blocks)
         return writer.reclaimer.evict(range, keeping: writer.tails.keys)
     }
@@ -284,7 +284,7 @@ final class MediaFile: Sendable {
     /// - Returns: The discarded blocks. The caller records the change in the catalog.
     func invalidateAll() -> [Range<Int64>] { writer.withLock { invalidateAll(&$0) } }
 
-    private func invalidateAll(_ writer: inout Writer) -> [Range<Int64>] {
+    private func invalidateAll(_ writer: inout WriteState) -> [Range<Int64>] {
         writer.tails = [:]
         return blocks.invalidateAll()
     }

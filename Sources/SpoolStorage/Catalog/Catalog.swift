@@ -81,7 +81,7 @@ final class Catalog: Sendable {
         busyWait = BusyWait()
         // SQLite would follow a link, or wait for the other end of a pipe. The file is not opened here, because closing
         // any descriptor of a database releases the locks that this process has on it.
-        try SystemFile.refuseOtherThanFile(path)
+        try SystemFile.rejectUnlessRegularFile(path)
         var configuration = Self.configuration(busyWait)
         configuration.readonly = true
         do {

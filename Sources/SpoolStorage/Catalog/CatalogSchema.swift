@@ -253,7 +253,7 @@ extension Catalog {
     ///   reported when the catalog is opened.
     static func check(_ key: EncryptionKey?, path: String, fileSystem: any FileSystem, isAlone: Bool) throws {
         guard try fileSystem.attributes(path) != nil else { return }
-        try SystemFile.refuseOtherThanFile(path)
+        try SystemFile.rejectUnlessRegularFile(path)
         // SQLite creates files next to a catalog with a log, so the catalog is first read without its log. After a
         // clean shutdown, that is sufficient.
         let hasLog = try fileSystem.attributes(path + "-wal") != nil

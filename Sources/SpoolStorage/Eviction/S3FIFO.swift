@@ -21,7 +21,7 @@ struct S3FIFO: Sendable {
         /// Whether the resource belongs to the main queue, even while it is held.
         var isMain = false
         var isHeld = false
-        var isThere = false
+        var isPresent = false
     }
 
     private var entries: [Entry] = []
@@ -35,7 +35,7 @@ struct S3FIFO: Sendable {
 
     private var largeLimit: Int64 { Int64(Self.largeShare * Self.smallShare * Double(byteCount)) }
 
-    func contains(_ resource: Int) -> Bool { resource < entries.count && entries[resource].isThere }
+    func contains(_ resource: Int) -> Bool { resource < entries.count && entries[resource].isPresent }
 
     /// Sets the number of bytes of a resource.
     ///
@@ -47,7 +47,7 @@ struct S3FIFO: Sendable {
             guard now > 0 else { return }
             while entries.count <= resource { entries.append(Entry()) }
             entries[resource] = Entry(
-                fingerprint: fingerprint, isMain: ghosts.remove(fingerprint), isHeld: isHeld, isThere: true)
+                fingerprint: fingerprint, isMain: ghosts.remove(fingerprint), isHeld: isHeld, isPresent: true)
             count += 1
             queue(resource)
         }

@@ -9,7 +9,7 @@ package struct StandardEviction: EvictionStrategy {
         var isHeld = false
         var isConsumed = false
         /// Whether the resource has been returned as a victim since it was added or its bytes last increased.
-        var isNamed = false
+        var wasReturnedAsVictim = false
     }
 
     private var entries: [Entry] = []
@@ -26,15 +26,18 @@ package struct StandardEviction: EvictionStrategy {
 
     package mutating func update(_ resource: Int, fingerprint: UInt64, _ bytes: EvictableBytes) {
         grow(resource)
-        let (isHeld, isNamed) = (entries[resource].isHeld, entries[resource].isNamed)
-        if bytes.total == 0 || bytes.total > entries[resource].byteCount { entries[resource].isNamed = false }
+        let (isHeld, wasReturnedAsVictim) = (entries[resource].isHeld, entries[resource].wasReturnedAsVictim)
+        if bytes.total == 0 || bytes.total > entries[resource].byteCount {
+            entries[resource].wasReturnedAsVictim = false
+        }
         entries[resource].byteCount = bytes.total
-        bodies.update(resource, fingerprint: fingerprint, bytes: bytes.body, isHeld: isHeld, isRemembered: isNamed)
+        bodies.update(
+            resource, fingerprint: fingerprint, bytes: bytes.body, isHeld: isHeld, isRemembered: wasReturnedAsVictim)
         // A start with a body is not in the pool. It stays as a ghost, so that it later enters the main queue of the
         // pool.
         starts.update(
             resource, fingerprint: fingerprint, bytes: bytes.body > 0 ? 0 : bytes.start, isHeld: isHeld,
-            isRemembered: bytes.body > 0 || isNamed)
+            isRemembered: bytes.body > 0 || wasReturnedAsVictim)
         if bytes.total == 0 {
             spent.remove(resource)
             entries[resource].isConsumed = false
@@ -67,7 +70,7 @@ package struct StandardEviction: EvictionStrategy {
 
     package mutating func nextVictim(isLastResort: Bool) -> EvictionVictim? {
         let found = next(isLastResort)
-        if let found { entries[found.resource].isNamed = true }
+        if let found { entries[found.resource].wasReturnedAsVictim = true }
         return found
     }
 

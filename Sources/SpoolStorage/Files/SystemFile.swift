@@ -35,7 +35,7 @@ final class SystemFile: StoredFile {
         } while descriptor < 0 && errno == EINTR
         guard descriptor >= 0 else {
             let code = errno
-            try Self.refuseOtherThanFile(path)
+            try Self.rejectUnlessRegularFile(path)
             throw .system("could not be opened", path: path, errno: code)
         }
         var status = stat()
@@ -49,7 +49,7 @@ final class SystemFile: StoredFile {
     }
 
     /// Rejects an object that is not a regular file, without opening it. A missing file is accepted.
-    static func refuseOtherThanFile(_ path: String) throws(CacheError) {
+    static func rejectUnlessRegularFile(_ path: String) throws(CacheError) {
         try checkPath(path)
         var status = stat()
         guard lstat(path, &status) == 0 else { return }

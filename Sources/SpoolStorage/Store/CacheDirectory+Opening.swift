@@ -25,7 +25,7 @@ extension CacheDirectory {
         opening path: String, key: EncryptionKey? = nil, fileSystem: any FileSystem, bytes: (any ByteStore)? = nil,
         now: Date, mustWrite: Bool = false
     ) throws {
-        try Self.refuseForeign(path, fileSystem)
+        try Self.rejectUnsafeDirectory(path, fileSystem)
         var lock: (any StoredFile)?
         do {
             try self.init(writing: path, key, fileSystem: fileSystem, bytes: bytes, now: now, lock: &lock)
@@ -45,7 +45,7 @@ extension CacheDirectory {
     ) throws {
         try fileSystem.createDirectory(path)
         // Another user may have created the directory since the first check.
-        try Self.refuseForeign(path, fileSystem)
+        try Self.rejectUnsafeDirectory(path, fileSystem)
         let held = try Self.takeLock(path, fileSystem)
         lock = held
         try Catalog.check(key, path: path + "/catalog.sqlite", fileSystem: fileSystem, isAlone: true)
@@ -56,7 +56,7 @@ extension CacheDirectory {
         // have created it. No other directory is changed.
         let failures = fileSystem.protectDirectory(path).map(\.message)
         try fileSystem.createDirectory(path + "/media")
-        try Self.refuseForeign(path + "/media", fileSystem)
+        try Self.rejectUnsafeDirectory(path + "/media", fileSystem)
         let catalog = try Catalog(path: path + "/catalog.sqlite", key: key, fileSystem: fileSystem, now: now)
         // A new catalog, which replaces a damaged or missing one, does not list any of the media in the directory.
         let isForgotten = try catalog.isNew && (!fileSystem.list(path + "/media").isEmpty || bytes?.hasNames == true)
@@ -97,8 +97,8 @@ extension CacheDirectory {
         because cause: CacheError
     ) throws {
         let catalog = try Self.catalog(inspecting: path, key: key, fileSystem: fileSystem)
-        try Self.refuseForeign(path, fileSystem)
-        try Self.refuseForeign(path + "/media", fileSystem)
+        try Self.rejectUnsafeDirectory(path, fileSystem)
+        try Self.rejectUnsafeDirectory(path + "/media", fileSystem)
         try self.init(
             path: path, catalog: catalog, access: .read(cause), notices: [], fileSystem: fileSystem, bytes: bytes,
             lock: nil, signature: "")
@@ -149,7 +149,7 @@ extension CacheDirectory {
 
     /// Throws an error if other users can put files or links in a directory, because it would not be safe to read media
     /// from it.
-    static func refuseForeign(_ path: String, _ fileSystem: any FileSystem) throws {
+    static func rejectUnsafeDirectory(_ path: String, _ fileSystem: any FileSystem) throws {
         guard let attributes = try refuseFile(path, fileSystem) else { return }
         guard attributes.owner == geteuid() else {
             throw CacheError(

@@ -187,9 +187,9 @@ final class CacheDirectory: Sendable {
     /// - Parameter identifier: The name of the file, which must already count as in use.
     /// - Returns: Whether the file was created, in which case the name is in use.
     func prepareFile(_ identifier: GenerationIdentifier) -> Bool {
-        guard access.isWritable, prepared.withLock({ $0.beginMaking() }) else { return false }
+        guard access.isWritable, prepared.withLock({ $0.beginCreating() }) else { return false }
         guard let file = try? makeFile(identifier) else {  // The caller tries again and reports the error.
-            prepared.withLock { $0.endMaking() }
+            prepared.withLock { $0.recordCreationFailure() }
             return false
         }
         if prepared.withLock({ $0.keep((identifier, file)) }) { return true }
@@ -301,7 +301,7 @@ final class CacheDirectory: Sendable {
 private enum Prepared {
     case none
     /// A file is being created, so a second one is not started.
-    case making
+    case creating
     case file((GenerationIdentifier, any StoredFile))
     /// The directory is closed, and no file is needed anymore.
     case closed
@@ -309,20 +309,20 @@ private enum Prepared {
     var isWanted: Bool { if case .none = self { true } else { false } }
 
     /// Returns whether the caller has to create a file. If so, other callers do not create one in the meantime.
-    mutating func beginMaking() -> Bool {
+    mutating func beginCreating() -> Bool {
         guard isWanted else { return false }
-        self = .making
+        self = .creating
         return true
     }
 
     /// Records that the file could not be created.
-    mutating func endMaking() {
-        if case .making = self { self = .none }
+    mutating func recordCreationFailure() {
+        if case .creating = self { self = .none }
     }
 
     /// Keeps the file that was created, unless no file is needed anymore. Returns `false` in that case.
     mutating func keep(_ file: (GenerationIdentifier, any StoredFile)) -> Bool {
-        guard case .making = self else { return false }
+        guard case .creating = self else { return false }
         self = .file(file)
         return true
     }

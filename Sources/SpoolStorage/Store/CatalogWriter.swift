@@ -244,7 +244,7 @@ struct CatalogWriter: Sendable {
                 {
                     return (true, outcome)
                 }
-                return (table.life(identifier)?.phase == .current, table.dropUnused(identifier))
+                return (table.life(identifier)?.phase == .current, table.releaseUnused(identifier))
             }
             round.outcome.add(change.outcome)
             guard change.isCurrent else { return }

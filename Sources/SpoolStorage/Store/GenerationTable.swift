@@ -220,7 +220,7 @@ struct GenerationTable: Sendable {
     // MARK: - Removing
 
     /// Releases a candidate that no user has open.
-    mutating func dropUnused(_ identifier: GenerationIdentifier) -> Outcome {
+    mutating func releaseUnused(_ identifier: GenerationIdentifier) -> Outcome {
         guard let life = lives[identifier], life.phase == .candidate, life.leases == 0 else { return Outcome() }
         return retire(identifier)
     }

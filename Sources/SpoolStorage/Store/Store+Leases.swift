@@ -112,7 +112,7 @@ extension Store: GenerationOwner {
             generation.memory.evictAll()
             if generation.disk == nil {
                 // The version has neither a file nor a record.
-                remover.finish(table.withLock { $0.dropUnused(generation.identifier) })
+                remover.finish(table.withLock { $0.releaseUnused(generation.identifier) })
             } else if directory.access.isWritable {
                 writer.note(generation, isComplete: false)
             } else {
