@@ -19,26 +19,26 @@ final class InterruptibleExecutor: Sendable {
     ///
     /// - Throws: The error that `body` throws, or `CancellationError`.
     func run<R: Sendable>(_ body: @escaping @Sendable () throws -> R) async throws -> R {
-        let wait = Wait<R>()
+        let call = PendingCall<R>()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                guard wait.begin(continuation) else { return continuation.resume(throwing: CancellationError()) }
+                guard call.begin(continuation) else { return continuation.resume(throwing: CancellationError()) }
                 Task { [executor] in
                     do {
-                        wait.end(.success(try await executor.run(body)))
+                        call.end(.success(try await executor.run(body)))
                     } catch {
-                        wait.end(.failure(error))
+                        call.end(.failure(error))
                     }
                 }
             }
         } onCancel: {
-            wait.end(.failure(CancellationError()))
+            call.end(.failure(CancellationError()))
         }
     }
 
     /// The result of one call, for the task that waits for it. The task is resumed once, by the result or by a
     /// cancellation.
-    private final class Wait<R: Sendable>: Sendable {
+    private final class PendingCall<R: Sendable>: Sendable {
         private enum State {
             case new
             case waiting(CheckedContinuation<R, any Error>)
