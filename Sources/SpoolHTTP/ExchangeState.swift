@@ -45,7 +45,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     mutating func receiveHead(_ head: HTTPResponse) -> HeadWaiter? {
         guard !isOver, self.head == nil else { return nil }
         self.head = head
-        meter.isEndless = head.headerFields[.contentLength] == nil
+        meter.hasUnknownLength = head.headerFields[.contentLength] == nil
         hasReceived = true
         defer { headWaiter = nil }
         return headWaiter
@@ -200,7 +200,7 @@ struct StallMeter {
     enum Stall { case isSilent, isSlow }
 
     /// Whether the length of the body is unknown, as for a live stream. Such a body is never considered slow.
-    var isEndless = false
+    var hasUnknownLength = false
     private let slowTicks: Int
     private let leastBytes: Double
     private var silentTicks = 0
@@ -243,7 +243,7 @@ struct StallMeter {
         guard window.ticks >= slowTicks else { return nil }
         let isSlower = window.bytesPerTick < earlier.bytesPerTick / 2
         defer { endWindow() }
-        return window.bytes < leastBytes && isSlower && !isEndless ? .isSlow : nil
+        return window.bytes < leastBytes && isSlower && !hasUnknownLength ? .isSlow : nil
     }
 
     private mutating func endWindow() {

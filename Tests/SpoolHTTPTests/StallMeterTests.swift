@@ -46,7 +46,7 @@ import Testing
     @Test("E224: a body without a length has no minimum rate, but a period without bytes is reported")
     func endless() {
         var meter = meter()
-        meter.isEndless = true
+        meter.hasUnknownLength = true
         #expect(ticks(&meter, Array(repeating: 1, count: 24)) == Array(repeating: nil, count: 24))
         #expect(ticks(&meter, [0, 0, 0, 0, 0]).last == .isSilent)
     }
