@@ -92,7 +92,7 @@ public struct S3Bucket: Sendable {
         let path = object.split(separator: "/", omittingEmptySubsequences: false).map { S3Signer.encoded(String($0)) }
         // `appending(path:)` follows different encoding rules, but the URL that is sent must match the signed URL.
         let url = URL(string: address.absoluteString + "/" + path.joined(separator: "/")) ?? address
-        let share = resolution.share()
+        let share = resolution.makeShare()
         return MediaSource(url: url) { [region, lifetime, now] reason in
             let credentials = try await share.value(reason)
             let date = now()

@@ -60,7 +60,7 @@ package final class SharedResolution<Value: Sendable>: Sendable {
     }
 
     /// Returns an object through which one source uses the value.
-    package func share() -> Share { Share(self) }
+    package func makeShare() -> Share { Share(self) }
 
     private func resolved(_ reason: MediaSource.ResolutionReason, since refused: Int?) async throws -> Resolved {
         let (known, task) = state.withLock { state -> (Resolved?, Task<Resolved, any Error>?) in
@@ -128,7 +128,7 @@ package final class PresentationSource: Sendable {
             return MediaSource(url: url, key: key, headerFields: fields.replaced(by: own))
         }
         let isManifest = url.absoluteString == source.url.absoluteString
-        let share = resolution.share()
+        let share = resolution.makeShare()
         return MediaSource(url: url, key: key, resolver: resolver) { reason in
             let request = try await share.value(reason)
             let own = isManifest || url.isSameOrigin(as: request.url) ? request.headerFields : [:]

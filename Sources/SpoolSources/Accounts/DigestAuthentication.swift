@@ -43,7 +43,7 @@ public final class DigestAuthentication: Sendable {
 
     /// Returns a source for media of the account; see ``HeaderProvider/media(at:key:)`` for the parameters.
     public func media(at url: URL, key: CacheKey? = nil) -> MediaSource {
-        let share = resolution.share()
+        let share = resolution.makeShare()
         return MediaSource(url: url, key: key) { [user, password] reason in
             let challenge = try await share.value(reason)
             let target = Self.target(of: url)

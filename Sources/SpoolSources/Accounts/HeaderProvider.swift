@@ -53,7 +53,7 @@ public final class HeaderProvider: Sendable {
     ///   - url: The URL of the media.
     ///   - key: The cache key. If `nil`, the cache's key policy is applied to `url`.
     public func media(at url: URL, key: CacheKey? = nil) -> MediaSource {
-        let share = resolution.share()
+        let share = resolution.makeShare()
         return MediaSource(url: url, key: key, resolver: resolver) { reason in
             let fields = try await share.value(reason)
             return ResolvedRequest(url: url, headerFields: fields.headerFields, expiration: fields.expiration)
@@ -76,7 +76,7 @@ public final class HeaderProvider: Sendable {
     }
 
     /// Returns a client that sends requests with the account's header fields.
-    public func client() -> AuthenticatedClient { AuthenticatedClient(resolution.share()) }
+    public func client() -> AuthenticatedClient { AuthenticatedClient(resolution.makeShare()) }
 }
 
 extension HeaderProvider {
