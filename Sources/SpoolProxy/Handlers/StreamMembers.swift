@@ -58,7 +58,7 @@ final class StreamMembers: Sendable {
             var foreign: CacheKey?
             // The number may start at any digit, but most likely at one of the last ones.
             for digit in digits.suffix(Self.digitLimit).reversed() {
-                for (template, owner) in state.templates[text[..<digit]] ?? [:] where template.gives(text) {
+                for (template, owner) in state.templates[text[..<digit]] ?? [:] where template.matches(text) {
                     if !owner.isForeign { return owner.manifest }
                     foreign = foreign ?? owner.manifest
                 }

@@ -68,7 +68,7 @@ struct ClientWatch {
     /// The client's progress at the start of the stall time, or `nil` if it has not been measured since.
     var progressSeen: ClientProgress?
     /// The state of a client that will send no more bytes, or `nil` if it may send more.
-    var halfClosed: HalfClosedWait?
+    var halfClosed: HalfClosedState?
 
     /// Whether the client will not send more bytes. Only sending bytes to the client reveals whether it is still
     /// receiving.
@@ -79,7 +79,7 @@ struct ClientWatch {
 ///
 /// A client that has closed the connection completely looks the same until bytes are sent to it. Therefore, the
 /// response is cancelled if three checks in a row, about a second apart, find that no bytes have been sent.
-struct HalfClosedWait {
+struct HalfClosedState {
     private var sent = -1
     private var checks = 0
 

@@ -100,7 +100,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
 
     func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
         guard case .inputClosed? = event as? ChannelEvent else { return context.fireUserInboundEventTriggered(event) }
-        watch.halfClosed = HalfClosedWait()
+        watch.halfClosed = HalfClosedState()
         advance()
     }
 

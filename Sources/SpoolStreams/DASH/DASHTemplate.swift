@@ -61,7 +61,7 @@ package struct DASHTemplate: Hashable, Sendable {
     package var hasNumber: Bool { pieces.count > 1 }
 
     /// Returns whether the URL matches the template.
-    package func gives(_ address: Substring) -> Bool {
+    package func matches(_ address: Substring) -> Bool {
         var rest = address.utf8
         for (number, piece) in pieces.enumerated() {
             if number > 0 {

@@ -94,7 +94,7 @@ package struct ReferenceRewriter {
     /// also stays unchanged.
     package func rewritten(_ reference: String) -> String? {
         let parts = URIReference(reference)
-        if isRight(parts) { return nil }
+        if hasSameTarget(parts) { return nil }
         guard let target = target(parts) else {
             // For a reference without a scheme, the client would use the scheme of the proxy instead of the origin's.
             guard parts.scheme == nil, parts.authority?.utf8.contains(UInt8(ascii: "@")) == true,
@@ -123,7 +123,7 @@ package struct ReferenceRewriter {
     }
 
     /// Returns whether a relative reference has the same target for the client and for the origin.
-    private func isRight(_ parts: URIReference) -> Bool {
+    private func hasSameTarget(_ parts: URIReference) -> Bool {
         guard parts.isRelativePath else { return false }
         if parts.path.isEmpty { return parts.query == nil || sharesPath }
         return sharesDirectory && !escapesRoot(parts.path)

@@ -97,9 +97,9 @@ import Testing
     }
 
     @Test("E290: a half-closed client counts as disconnected if no bytes are sent to it during three checks")
-    func halfClosedWait() {
-        var wait = HalfClosedWait()
+    func halfClosedState() {
+        var state = HalfClosedState()
         let progress = [(0, 0), (0, 0), (0, 0), (10, 0), (10, 0), (10, 5), (10, 0), (10, 0), (10, 0)]
-        #expect(progress.map { wait.isOver(sent: $0.0, buffered: $0.1) }.firstIndex(of: true) == 8)
+        #expect(progress.map { state.isOver(sent: $0.0, buffered: $0.1) }.firstIndex(of: true) == 8)
     }
 }

@@ -40,7 +40,7 @@ import Testing
     func `The templates of a manifest match exactly the URLs that players request`(url: String, isPart: Bool) throws {
         let parts = try parts(Self.manifest)
         let url = try OriginURL(url)
-        #expect((parts.urls.contains(url) || parts.templates.contains { $0.gives(url.description[...]) }) == isPart)
+        #expect((parts.urls.contains(url) || parts.templates.contains { $0.matches(url.description[...]) }) == isPart)
     }
 
     @Test func `The head of a template is its URL before the first number`() throws {
