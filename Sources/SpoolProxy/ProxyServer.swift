@@ -111,8 +111,8 @@ public final class ProxyServer: Service, MediaServer, Sendable {
         let metrics = ProxyMetrics()
         let feed = DashboardFeed(cache: cache, metrics: metrics, clock: dashboardClock, now: now)
         let preloads = OperatorPreloads(
-            logger: configuration.logger, changed: { feed.noteChange() },
-            cancelled: { feed.note(cancelledPreload: $0) })
+            logger: configuration.logger, changed: { feed.recordChange() },
+            cancelled: { feed.record(cancelledPreload: $0) })
         page = LivePage(feed: feed, preloads: preloads)
         let date = DateText(now: now)
         let mark = "spool-" + String(UInt64.random(in: .min ... .max), radix: 36)
@@ -152,7 +152,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                 operatorToken: configuration.operatorSettings?.token.text)
             let isControl = run != nil
             let admin = AdminResponder(
-                cache: cache, metrics: metrics, rules: rules, preloads: preloads, changed: { feed.noteChange() },
+                cache: cache, metrics: metrics, rules: rules, preloads: preloads, changed: { feed.recordChange() },
                 run: run)
             let rulesOfOrigins = origins(isControl: isControl)
             let dashboard = DashboardAPI(

@@ -61,7 +61,7 @@ struct DashboardAPI: Sendable {
             }
             try actions.checkToken(of: request)
             if path == "check" { return Self.withoutBody(204) }
-            defer { feed.noteChange() }
+            defer { feed.recordChange() }
             return try Self.json(try await actions.perform(try await actions.call(request, body), for: client))
         default: break
         }

@@ -110,10 +110,10 @@ final class DashboardFeed: Sendable {
     }
 
     /// Records a change that no event reports. The next update reads the catalog again.
-    func noteChange() { changes.add(1, ordering: .relaxed) }
+    func recordChange() { changes.add(1, ordering: .relaxed) }
 
     /// Adds an entry to the log for a preload that was cancelled because its resource is being removed.
-    func note(cancelledPreload source: MediaSource) {
+    func record(cancelledPreload source: MediaSource) {
         let (key, time) = (cache.key(for: source), now())
         state.withLock { state in
             state.log.append(

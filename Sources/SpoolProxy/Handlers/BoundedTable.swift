@@ -23,7 +23,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     ///
     /// - Parameters:
     ///   - count: The maximum number of entries in both halves.
-    ///   - bytes: The maximum number of bytes in both halves, as counted by ``note(_:for:bytes:)``. The default is 4
+    ///   - bytes: The maximum number of bytes in both halves, as counted by ``record(_:for:bytes:)``. The default is 4
     ///     MiB.
     ///   - entryBytes: The maximum size of one entry, in bytes. The default is the maximum size of a URL in a request.
     init(count: Int, bytes: Int = 4 << 20, entryBytes: Int = 32 << 10) {
@@ -42,7 +42,7 @@ struct BoundedTable<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     /// recorded.
     ///
     /// - Parameter bytes: The size of the key and the value in memory, in bytes, without the table's overhead.
-    mutating func note(_ value: Value, for key: Key, bytes: Int) {
+    mutating func record(_ value: Value, for key: Key, bytes: Int) {
         // An entry that is recorded again is counted once, with its new size.
         if let previous = recent.removeValue(forKey: key) { recentBytes -= Int(previous.bytes) }
         older[key] = nil

@@ -178,7 +178,7 @@ final class BypassedResources: Sendable {
 
     /// Makes requests for a resource bypass the cache for some time.
     func insert(_ name: Int, at now: Int64) {
-        known.withLock { $0.note(now + Self.time, for: name, bytes: MemoryLayout<Int>.size) }
+        known.withLock { $0.record(now + Self.time, for: name, bytes: MemoryLayout<Int>.size) }
     }
 
     /// Returns a hash of a resource's key and of the header fields of a request.

@@ -69,7 +69,7 @@ struct ManifestResponder: Sendable {
                 return nil
             }
             kind = found
-            if let name { knowledge.note(kind, ofVersion: name) }
+            if let name { knowledge.record(kind, ofVersion: name) }
         }
         guard let kind else { return nil }
         let wasAsked = opened.source != .hit && opened.source != .stale
@@ -202,8 +202,8 @@ struct ManifestResponder: Sendable {
         if let tag = entry.membersTag, !knowledge.hasMembers(of: received.key, tag: tag) { return nil }
         // While the origin is unreachable, a player must not choose a representation that is not stored.
         if entry.kind == .dash, await !offline.isReachable(call.url, call.fields, at: date.second) { return nil }
-        knowledge.note(keys: entry.keys)
-        for url in entry.named { knowledge.note(url, namedBy: call.url) }
+        knowledge.record(keys: entry.keys)
+        for url in entry.named { knowledge.record(url, namedBy: call.url) }
         return entry
     }
 
@@ -318,7 +318,7 @@ struct ManifestResponder: Sendable {
         }
         // Keys are recorded before the client can request them.
         let keys = document.keyAddresses
-        knowledge.note(keys: keys)
+        knowledge.record(keys: keys)
         if let maximumBitRate, !call.isForOperator {
             let stored = try await offline.storedVariants(of: document, call, above: maximumBitRate)
             document.limitBitRate(to: maximumBitRate, keeping: stored)
@@ -333,7 +333,7 @@ struct ManifestResponder: Sendable {
                 proxied: { named.note($0, proxied: call.proxied) })
         guard let playlist = document.playlist else { return Rewritten(bytes: text, lifetime: .none) }
         let tag = "\(document.byteCount) \(received.version)"
-        knowledge.note(
+        knowledge.record(
             playlist, requested: call.url, call.fields, found: document.url, key: received.key, tag: tag)
         recordNeeds(playlist, of: call, found: document.url)
         return Rewritten(
@@ -351,7 +351,7 @@ struct ManifestResponder: Sendable {
             document = try await offline.playable(document, call, at: date.second)
         }
         let tag = "\(document.byteCount) \(received.version)"
-        if !document.isDynamic { knowledge.note(document, requested: call.url, key: received.key, tag: tag) }
+        if !document.isDynamic { knowledge.record(document, requested: call.url, key: received.key, tag: tag) }
         guard !call.isForOperator else { return Rewritten(bytes: received.bytes, lifetime: document.lifetime) }
         let named = NamedOrigins(call.url, knowledge)
         let text = try document.rewritten(
@@ -453,7 +453,7 @@ private final class NamedOrigins {
         guard origins.count < Self.limit else { return knowledge.recordMoreOrigins(namedBy: manifest) }
         guard origins.insert("\(url.scheme.rawValue)://\(url.authority)").inserted else { return }
         urls.append(url)
-        knowledge.note(url, namedBy: manifest)
+        knowledge.record(url, namedBy: manifest)
     }
 }
 #endif

@@ -264,7 +264,7 @@ final class OfflineVariants: Sendable {
         known.withLock { known in
             // A late result does not replace the result of a later check.
             guard known[name]?.second ?? second <= second else { return }
-            known.note((isReachable, second), for: name, bytes: name.utf8.count)
+            known.record((isReachable, second), for: name, bytes: name.utf8.count)
         }
     }
 }

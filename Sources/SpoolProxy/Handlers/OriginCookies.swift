@@ -30,7 +30,7 @@ final class OriginCookies: Sendable {
         var call = call
         call.cookies = jars.withLock { jars in
             let jar = jars[name] ?? CookieJar()
-            jars.note(jar, for: name, bytes: name.utf8.count)
+            jars.record(jar, for: name, bytes: name.utf8.count)
             return jar
         }
         return call

@@ -58,7 +58,7 @@ final class RewrittenManifests: Sendable {
         guard entry.keys.count <= Self.referenceLimit, entry.named.count <= Self.referenceLimit,
             bytes <= Self.entryBytes
         else { return false }
-        entries.withLock { $0.note(entry, for: name, bytes: bytes) }
+        entries.withLock { $0.record(entry, for: name, bytes: bytes) }
         return true
     }
 

@@ -79,11 +79,11 @@ final class StreamKnowledge: Sendable {
         return facts.withLock { facts in
             guard let values = facts.variables[name] else { return ImportableVariables() }
             // The entries are recorded again, so that they are not forgotten while they are in use.
-            facts.variables.note(values, for: name, bytes: Self.size(of: values) + name.utf8.count)
+            facts.variables.record(values, for: name, bytes: Self.size(of: values) + name.utf8.count)
             let clientName = name + fields.userHash
             let recorded = facts.clientVariables[clientName] ?? [:]
             if !recorded.isEmpty {
-                facts.clientVariables.note(
+                facts.clientVariables.record(
                     recorded, for: clientName, bytes: Self.size(of: recorded) + clientName.utf8.count)
             }
             let known = recorded.compactMapValues { $0 }
@@ -136,7 +136,7 @@ final class StreamKnowledge: Sendable {
             let roots = facts.roots[origin] ?? []
             guard let first = facts.credentials[user.hashValue] else {
                 if facts.credentials.hasForgotten, !roots.isEmpty { return false }
-                facts.credentials.note(origin, for: user.hashValue, bytes: origin.utf8.count)
+                facts.credentials.record(origin, for: user.hashValue, bytes: origin.utf8.count)
                 return true
             }
             if first == origin { return true }
@@ -150,13 +150,13 @@ final class StreamKnowledge: Sendable {
     // MARK: - Facts from manifests
 
     /// Records that a manifest contains a URL of another origin.
-    func note(_ url: OriginURL, namedBy manifest: OriginURL) {
+    func record(_ url: OriginURL, namedBy manifest: OriginURL) {
         guard !url.isSameOrigin(as: manifest) else { return }
         let (origin, namer) = (url.origin, manifest.origin)
         facts.withLock { facts in
             if facts.roots[origin]?.contains(namer) != true {
                 let count = (facts.referencedOriginCounts[namer] ?? 0) + 1
-                facts.referencedOriginCounts.note(count, for: namer, bytes: namer.utf8.count)
+                facts.referencedOriginCounts.record(count, for: namer, bytes: namer.utf8.count)
                 guard count <= Self.namedLimit else { return Self.recordMoreOrigins(namedBy: namer, in: &facts) }
             }
             var roots = (facts.roots[origin] ?? []).union(facts.roots[namer] ?? [])
@@ -164,7 +164,7 @@ final class StreamKnowledge: Sendable {
             roots.remove(origin)
             let kept = Set(roots.prefix(Self.rootLimit))
             // The set is recorded again each time, so that it is not forgotten while it is in use.
-            facts.roots.note(kept, for: origin, bytes: kept.reduce(origin.utf8.count) { $0 + $1.utf8.count })
+            facts.roots.record(kept, for: origin, bytes: kept.reduce(origin.utf8.count) { $0 + $1.utf8.count })
         }
     }
 
@@ -182,15 +182,15 @@ final class StreamKnowledge: Sendable {
     }
 
     /// Records the kind of a version, or `nil` if it is not a manifest.
-    func note(_ kind: ManifestKind?, ofVersion name: String) {
-        facts.withLock { $0.kinds.note(kind, for: name, bytes: name.utf8.count) }
+    func record(_ kind: ManifestKind?, ofVersion name: String) {
+        facts.withLock { $0.kinds.record(kind, for: name, bytes: name.utf8.count) }
     }
 
     /// Records the keys that a playlist names.
-    func note(keys addresses: [OriginURL]) {
+    func record(keys addresses: [OriginURL]) {
         let hashes = addresses.map(Self.hash(ofKey:))
         keys.withLock { keys in
-            for hash in hashes { keys.note((), for: hash, bytes: Self.keyBytes) }
+            for hash in hashes { keys.record((), for: hash, bytes: Self.keyBytes) }
         }
     }
 
@@ -202,18 +202,18 @@ final class StreamKnowledge: Sendable {
     ///   - found: The URL after redirects.
     ///   - key: The key of the playlist.
     ///   - tag: A string that is different for each version of the playlist.
-    func note(
+    func record(
         _ playlist: HLSPlaylist, requested: OriginURL, _ fields: HTTPFields, found: OriginURL, key: CacheKey,
         tag: String
     ) {
         recordVariables(of: playlist, fields, found: found)
         recordHolds(of: playlist, requested: requested, found: found)
-        members.note(playlist, at: requested, key, tag: tag, found: found)
+        members.record(playlist, at: requested, key, tag: tag, found: found)
     }
 
     /// Records the files of a stream that has ended, from its MPD. The parameters are the same as for a playlist.
-    func note(_ mpd: DASHDocument, requested: OriginURL, key: CacheKey, tag: String) {
-        members.note(mpd, at: requested, key, tag: tag)
+    func record(_ mpd: DASHDocument, requested: OriginURL, key: CacheKey, tag: String) {
+        members.record(mpd, at: requested, key, tag: tag)
     }
 
     /// Records the variables that a master playlist defines for its media playlists.
@@ -235,10 +235,10 @@ final class StreamKnowledge: Sendable {
         let names = importers.filter { $0.isSameOrigin(as: found) }.map(HLSDelivery.withoutDirectives)
         facts.withLock { facts in
             for name in names {
-                facts.variables.note(playlist.variables, for: name, bytes: bytes + name.utf8.count)
+                facts.variables.record(playlist.variables, for: name, bytes: bytes + name.utf8.count)
                 let clientName = name + client
                 let merged = (facts.clientVariables[clientName] ?? [:]).merging(variables) { $0 == $1 ? $0 : nil }
-                facts.clientVariables.note(
+                facts.clientVariables.record(
                     merged, for: clientName, bytes: Self.size(of: merged) + clientName.utf8.count)
             }
         }
@@ -260,8 +260,8 @@ final class StreamKnowledge: Sendable {
         .filter { $0.isSameOrigin(as: found) }.map(\.description)
         let name = HLSDelivery.withoutDirectives(requested)
         facts.withLock { facts in
-            facts.reloadHolds.note(hold, for: name, bytes: name.utf8.count)
-            for part in parts { facts.partHolds.note(hold, for: part, bytes: part.utf8.count) }
+            facts.reloadHolds.record(hold, for: name, bytes: name.utf8.count)
+            for part in parts { facts.partHolds.record(hold, for: part, bytes: part.utf8.count) }
         }
     }
 

@@ -74,23 +74,23 @@ final class StreamMembers: Sendable {
     ///   - key: The key of the playlist.
     ///   - tag: A string that is different for each version of the playlist.
     ///   - found: The URL after redirects.
-    func note(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
+    func record(_ playlist: HLSPlaylist, at url: OriginURL, _ key: CacheKey, tag: String, found: OriginURL) {
         guard !hasRecorded(tag, of: key) else { return }
         guard let parts = try? playlist.parts(at: found) else { return }  // No request will look for invalid URLs.
-        note(parts, [], at: url, key, tag: tag)
+        record(parts, [], at: url, key, tag: tag)
     }
 
     /// Records the URLs that belong to an MPD. The parameters are the same as for a playlist.
-    func note(_ mpd: DASHDocument, at url: OriginURL, _ key: CacheKey, tag: String) {
+    func record(_ mpd: DASHDocument, at url: OriginURL, _ key: CacheKey, tag: String) {
         guard !hasRecorded(tag, of: key) else { return }
         let parts = DASHParts(of: mpd)
-        note(parts.urls, parts.templates, at: url, key, tag: tag)
+        record(parts.urls, parts.templates, at: url, key, tag: tag)
     }
 
     /// Returns whether the URLs in a version of a manifest are recorded.
     func hasRecorded(_ tag: String, of key: CacheKey) -> Bool { state.withLock { $0.tags[key] == tag.hashValue } }
 
-    private func note(
+    private func record(
         _ parts: [OriginURL], _ templates: [DASHTemplate], at url: OriginURL, _ key: CacheKey, tag: String
     ) {
         // The URLs are hashed before the lock is acquired, because every request for media acquires it.

@@ -143,7 +143,7 @@ final class ProxyService: Sendable {
         let now = date.second
         let isReported = malformedHeaders.withLock { times in
             if let last = times[proxy.text], last > now - 60 { return true }
-            times.note(now, for: proxy.text, bytes: proxy.text.utf8.count)
+            times.record(now, for: proxy.text, bytes: proxy.text.utf8.count)
             return false
         }
         guard !isReported else { return }

@@ -60,7 +60,7 @@ import Testing
                 let totals = try #require(last["totals"] as? [String: Any])
                 #expect(totals["originBytes"] as? Int == 300_000 && totals["fileCount"] as? Int == 1)
                 try await cache.remove(try #require(try await cache.storedResources().first).key)
-                server.feed.noteChange()
+                server.feed.recordChange()
                 _ = try await page.first { !($0.data["removed"] as? [String] ?? []).isEmpty }
             }
         }

@@ -12,25 +12,25 @@ import Testing
         count: Int, bytes: Int
     ) {
         var table = BoundedTable<Int, Int>(count: count, bytes: bytes)
-        for key in 0..<1000 { table.note(key, for: key, bytes: 100) }
+        for key in 0..<1000 { table.record(key, for: key, bytes: 100) }
         let known = (0..<1000).filter { table[$0] == $0 }
         #expect(known.count <= 100)
         #expect(known.count >= 50)
         #expect(known.last == 999)
-        table.note(1, for: 1000, bytes: 40_000)
+        table.record(1, for: 1000, bytes: 40_000)
         #expect(table[1000] == nil)
     }
 
     @Test func `E148: a table respects its size limit while the values of known keys grow`() {
         var table = BoundedTable<Int, Int>(count: 100, bytes: 10_000)
         for bytes in stride(from: 10, through: 1000, by: 10) {
-            for key in 0..<50 { table.note(bytes, for: key, bytes: bytes) }
+            for key in 0..<50 { table.record(bytes, for: key, bytes: bytes) }
         }
         #expect((0..<50).filter { table[$0] != nil }.count <= 10)
         // Only the last size of each key counts, not the sum of its sizes.
-        for _ in 0..<50 { table.note(1, for: 100, bytes: 1000) }
+        for _ in 0..<50 { table.record(1, for: 100, bytes: 1000) }
         #expect((46..<50).allSatisfy { table[$0] == 1000 })
-        table.note(2, for: 100, bytes: 40_000)
+        table.record(2, for: 100, bytes: 40_000)
         #expect(table[100] == nil)
     }
 
@@ -42,21 +42,21 @@ import Testing
         let (knowledge, key) = (StreamKnowledge(), CacheKey("list"))
         let live =
             "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"\(name)\"\n#EXT-X-PRELOAD-HINT:TYPE=PART,URI=\"b\"\n"
-        knowledge.note(
+        knowledge.record(
             try HLSPlaylist(parsing: Array(live.utf8), at: found), requested: found, [:], found: found, key: key,
             tag: "1")
         #expect(knowledge.responseHold(for: long) == nil)
         #expect(knowledge.responseHold(for: try OriginURL("http://origin.example/b")) == .seconds(12))
         let master =
             "#EXTM3U\n#EXT-X-DEFINE:NAME=\"a\",VALUE=\"b\"\n#EXT-X-STREAM-INF:BANDWIDTH=1\n\(name)\n#EXT-X-STREAM-INF:BANDWIDTH=2\nb\n"
-        knowledge.note(
+        knowledge.record(
             try HLSPlaylist(parsing: Array(master.utf8), at: found), requested: found, [:], found: found, key: key,
             tag: "2")
         #expect(knowledge.variables(for: long, [:]).values.isEmpty)
         #expect(knowledge.variables(for: try OriginURL("http://origin.example/b"), [:]).values == ["a": "b"])
-        knowledge.note(.hls, ofVersion: name)
+        knowledge.record(.hls, ofVersion: name)
         #expect(knowledge.kind(ofVersion: name) == nil)
-        knowledge.note(nil, ofVersion: "b")
+        knowledge.record(nil, ofVersion: "b")
         #expect(knowledge.kind(ofVersion: "b") == .some(nil))
     }
 
@@ -66,12 +66,12 @@ import Testing
         let knowledge = StreamKnowledge(keyLimit: 2000)
         let other = try OriginURL("https://keys.example/other")
         #expect(!knowledge.isKey(other))
-        knowledge.note(keys: [other])
+        knowledge.record(keys: [other])
         #expect(knowledge.isKey(other))
         let many = try (0..<1000).map { try OriginURL("https://keys.example/\($0)") }
-        knowledge.note(keys: many)
+        knowledge.record(keys: many)
         #expect(many.allSatisfy(knowledge.isKey))
-        knowledge.note(keys: [try OriginURL("https://keys.example/a%2Db|c")])
+        knowledge.record(keys: [try OriginURL("https://keys.example/a%2Db|c")])
         #expect(knowledge.isKey(try OriginURL("https://keys.example/a%2Db%7Cc")))
     }
 }

@@ -92,8 +92,8 @@ import Testing
         let knowledge = StreamKnowledge()
         let (first, other) = (try OriginURL("https://a.example/a.m3u8"), try OriginURL("https://b.example/b.m3u8"))
         #expect(knowledge.mayReceive(first, credentials: "Basic YTpi"))
-        knowledge.note(other, namedBy: first)
-        for number in 0..<count { knowledge.note(try OriginURL("https://h\(number).example/"), namedBy: other) }
+        knowledge.record(other, namedBy: first)
+        for number in 0..<count { knowledge.record(try OriginURL("https://h\(number).example/"), namedBy: other) }
         #expect(!knowledge.mayReceive(other, credentials: "Basic YTpi"))
         #expect(knowledge.mayReceive(first, credentials: "Basic YTpi"))
     }
@@ -126,7 +126,7 @@ import Testing
         let knowledge = StreamKnowledge()
         let (first, other) = (try OriginURL("https://a.example/a.m3u8"), try OriginURL("https://b.example/b.m3u8"))
         #expect(knowledge.mayReceive(first, credentials: "Digest username=\"ann\", nonce=\"1\""))
-        knowledge.note(other, namedBy: first)
+        knowledge.record(other, namedBy: first)
         #expect(!knowledge.mayReceive(other, credentials: credentials))
     }
 
@@ -185,7 +185,7 @@ import Testing
         }
         let naming = try origin("naming.example")
         #expect(knowledge.mayReceive(naming, credentials: "Basic bmFtaW5n"))
-        for index in 0..<300 { knowledge.note(try origin("named\(index).example"), namedBy: naming) }
+        for index in 0..<300 { knowledge.record(try origin("named\(index).example"), namedBy: naming) }
         // A user may have the same credentials for two origins that no manifest connects.
         for host in ["one.example", "two.example"] {
             #expect(knowledge.mayReceive(try origin(host), credentials: "Basic dXNlcg=="))

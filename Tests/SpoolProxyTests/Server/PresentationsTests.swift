@@ -54,7 +54,7 @@ import Testing
                 </AdaptationSet></Period></MPD>
                 """
             let (url, key) = (try OriginURL(address), CacheKey(address))
-            members.note(try DASHDocument(parsing: Array(text.utf8), at: url), at: url, key, tag: "1")
+            members.record(try DASHDocument(parsing: Array(text.utf8), at: url), at: url, key, tag: "1")
             return key
         }
         let members = StreamMembers()
