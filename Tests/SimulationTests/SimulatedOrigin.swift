@@ -13,7 +13,7 @@ final class SimulatedOrigin: Upstream {
         var unreachable = 0
         var busy = 0
         /// The average number of pieces per truncation of a body.
-        var cut = 0
+        var piecesPerTruncation = 0
     }
 
     /// The bytes that were sent for one version of one resource.
@@ -123,7 +123,7 @@ final class SimulatedOrigin: Upstream {
             try rest.withLock { rest in
                 guard !rest.isEmpty else { return nil }
                 let piece = try origin.state.withLock { state in
-                    if state.random.chance(state.faults.cut) {
+                    if state.random.chance(state.faults.piecesPerTruncation) {
                         throw UpstreamError(.connectionLost, "the connection was lost")
                     }
                     let count = Int64(1 + state.random.below(origin.largestPiece))

@@ -28,7 +28,8 @@ struct SimulationTests {
         arguments: seeds(100, 5))
     func failing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
-            seed: seed, capacity: nil, faults: .init(unreachable: 12, busy: 12, cut: 60), hasRanges: true)
+            seed: seed, capacity: nil, faults: .init(unreachable: 12, busy: 12, piecesPerTruncation: 60),
+            hasRanges: true)
         try await play.run(sessions: 2)
         try await play.finish()
         play.checkSentOnce()
@@ -47,7 +48,7 @@ struct SimulationTests {
     func limited(_ seed: UInt64) async throws {
         let capacities: [Int64] = [0, 300_000, 2_000_000, 5_000_000]
         let play = SimulatedPlay(
-            seed: seed, capacity: capacities[Int(seed % 4)], faults: .init(unreachable: 20, cut: 80),
+            seed: seed, capacity: capacities[Int(seed % 4)], faults: .init(unreachable: 20, piecesPerTruncation: 80),
             hasRanges: seed % 8 < 6)
         try await play.run(sessions: 2)
         try await play.finish()
@@ -56,8 +57,8 @@ struct SimulationTests {
     @Test("While resources change, no reader receives bytes from two versions", arguments: seeds(400, 5))
     func changing(_ seed: UInt64) async throws {
         let play = SimulatedPlay(
-            seed: seed, capacity: seed % 2 == 0 ? nil : 3_000_000, faults: .init(cut: 100), hasRanges: true,
-            changes: true)
+            seed: seed, capacity: seed % 2 == 0 ? nil : 3_000_000, faults: .init(piecesPerTruncation: 100),
+            hasRanges: true, changes: true)
         try await play.run(sessions: 2)
         try await play.finish()
     }

@@ -12,8 +12,8 @@ struct SoakTests {
         // The seed is small enough to type, and differs from the seeds of all other tests.
         let first = UInt64.random(in: 1_000_000..<1_000_000_000_000)
         let deadline = ContinuousClock.now + .seconds(seconds)
-        let reports = await PlayRunner.run(first..<first + 1_000_000_000, until: deadline, noting: folder)
-        let summary = PlaySummary(reports)
+        let reports = await SimulationRunner.run(first..<first + 1_000_000_000, until: deadline, noting: folder)
+        let summary = SimulationSummary(reports)
         print("soak: \(summary)")
         for group in summary.groups.prefix(20) {
             let seed = group.seeds[0]
@@ -23,7 +23,7 @@ struct SoakTests {
     }
 
     /// Adds the counts in a summary to those of previous runs, and prints the sums.
-    private func add(_ summary: PlaySummary, to path: String) throws {
+    private func add(_ summary: SimulationSummary, to path: String) throws {
         let previous = (try? String(contentsOfFile: path, encoding: .utf8)) ?? ""  // Empty before the first run.
         var totals = previous.split(whereSeparator: \.isWhitespace).compactMap { Int($0) }
         if totals.count != 4 { totals = [0, 0, 0, 0] }

@@ -113,10 +113,10 @@ struct RetryCheck: Sendable {
 final class RetryRegistration: Sendable {
     private let resource: String
     private let readers: Int
-    private let origin: PlayOrigin
+    private let origin: SimulationOrigin
 
     /// - Parameter readers: The number of readers in the cache. A suffix has a second reader, which finds the length.
-    init(_ media: SimulatedMedia, _ viewer: Viewer, readers: Int, _ origin: PlayOrigin) {
+    init(_ media: SimulatedMedia, _ viewer: Viewer, readers: Int, _ origin: SimulationOrigin) {
         resource = media.name(for: viewer)
         self.readers = readers
         self.origin = origin

@@ -2,12 +2,12 @@ import Foundation
 import Synchronization
 import Testing
 
-/// Simulated runs (see ``Play``).
+/// Simulated runs (see ``SimulatedRun``).
 ///
 /// `SPOOL_SEED=n` runs one seed and prints its log. `SPOOL_PLAYS=n` and `SPOOL_FIRST_SEED=n` set the number of runs and
 /// the first seed.
 @Suite("Simulated runs", .serialized)
-struct SeededPlayTests {
+struct SeededRunTests {
     /// The kinds of known faults that are not fixed yet.
     private static let known: Set<Finding.Kind> = []
 
@@ -19,7 +19,7 @@ struct SeededPlayTests {
         let first = environment["SPOOL_FIRST_SEED"].flatMap(UInt64.init) ?? 0
         let count = environment["SPOOL_PLAYS"].flatMap(UInt64.init) ?? 500
         let start = ContinuousClock.now
-        let summary = PlaySummary(await PlayRunner.run(first..<first + count))
+        let summary = SimulationSummary(await SimulationRunner.run(first..<first + count))
         print("\(summary)\n\(ContinuousClock.now - start)")
         for kind in Finding.Kind.allCases {
             let seeds = summary.seeds(of: kind)
@@ -35,7 +35,7 @@ struct SeededPlayTests {
     }
 
     private func replay(_ seed: UInt64) async {
-        for report in await PlayRunner.run(seed..<seed + 1, logLimit: 10_000_000) {
+        for report in await SimulationRunner.run(seed..<seed + 1, logLimit: 10_000_000) {
             print(report.lines.joined(separator: "\n"))
             for finding in report.findings { Issue.record("seed \(seed): \(finding)") }
         }
@@ -44,8 +44,8 @@ struct SeededPlayTests {
     @Test("If a run hangs, the process ends with an error that contains the run's seed", .timeLimit(.minutes(10)))
     func hanging() async throws {
         let result = await #expect(processExitsWith: .failure, observing: [\.standardErrorContent]) {
-            let watch = PlayWatch(limit: 3, interval: 0.01)
-            let world = PlayWorld(seed: 4711, root: "/nowhere", logLimit: 10)
+            let watch = SimulationWatch(limit: 3, interval: 0.01)
+            let world = SimulationWorld(seed: 4711, root: "/nowhere", logLimit: 10)
             _ = watch.begin(world)
             // This call never returns.
             DispatchSemaphore(value: 0).wait()
@@ -56,16 +56,16 @@ struct SeededPlayTests {
 
     @Test("Simulated runs do not leave objects in memory", .timeLimit(.minutes(10)))
     func leaving() async throws {
-        _ = await PlayRunner.run(2_000..<2_020)
-        #expect(PlayWorld.count.load(ordering: .relaxed) == 0)
+        _ = await SimulationRunner.run(2_000..<2_020)
+        #expect(SimulationWorld.count.load(ordering: .relaxed) == 0)
     }
 
     @Test("Two runs with the same seed are identical in every step", .timeLimit(.minutes(10)))
     func repeats() async throws {
         let count = environment["SPOOL_PLAYS"].flatMap(UInt64.init) ?? 20
         let seeds = 1_000..<1_000 + count
-        let first = await PlayRunner.run(seeds, logLimit: 10_000_000)
-        let second = await PlayRunner.run(seeds, logLimit: 10_000_000)
+        let first = await SimulationRunner.run(seeds, logLimit: 10_000_000)
+        let second = await SimulationRunner.run(seeds, logLimit: 10_000_000)
         for (one, other) in zip(first, second) where one.digest != other.digest || one.steps != other.steps {
             let pairs = zip(one.lines, other.lines).enumerated()
             let index = pairs.first { $0.element.0 != $0.element.1 }?.offset ?? min(one.lines.count, other.lines.count)

@@ -7,7 +7,7 @@ import Synchronization
 
 /// An in-memory origin in virtual time. It serves patterns, fails at random times that a seed determines, and counts
 /// every byte that it sends.
-final class PlayOrigin: Sendable {
+final class SimulationOrigin: Sendable {
     /// The bytes of one version that were sent.
     struct Sent: Sendable {
         var bytes: Int64 = 0
@@ -32,10 +32,10 @@ final class PlayOrigin: Sendable {
 
     let media: [String: SimulatedMedia]
     let clock: ManualClock
-    let log: PlayLog
+    let log: SimulationLog
     let state: Mutex<State>
 
-    init(_ plan: PlayPlan, clock: ManualClock, log: PlayLog) {
+    init(_ plan: SimulationPlan, clock: ManualClock, log: SimulationLog) {
         media = Dictionary(uniqueKeysWithValues: plan.media.map { ($0.path, $0) })
         self.clock = clock
         self.log = log
@@ -95,7 +95,7 @@ final class PlayOrigin: Sendable {
 
     // MARK: - Responding
 
-    func open(_ request: UpstreamRequest, for life: PlayLife) async throws -> UpstreamResponse {
+    func open(_ request: UpstreamRequest, for life: CacheLifetime) async throws -> UpstreamResponse {
         let path = request.url.path
         if let length = Self.extremeLength(of: path) { return respond(to: request, length: length) }
         guard let media = media[path] else { return response(404, [:], request, nil) }
@@ -134,7 +134,7 @@ final class PlayOrigin: Sendable {
 
     /// Checks that the request is allowed at this time and for this viewer.
     private func checkRequestTiming(
-        _ request: UpstreamRequest, _ media: SimulatedMedia, _ viewer: Viewer, _ life: PlayLife
+        _ request: UpstreamRequest, _ media: SimulatedMedia, _ viewer: Viewer, _ life: CacheLifetime
     ) {
         let (now, lower) = (clock.now.offset, Self.lower(of: request))
         let early = state.withLock {
@@ -166,7 +166,7 @@ final class PlayOrigin: Sendable {
 
     private func serve(
         _ media: SimulatedMedia, _ pattern: PatternBytes, _ request: UpstreamRequest, _ viewer: Viewer,
-        _ sentBefore: ByteRangeSet, _ life: PlayLife
+        _ sentBefore: ByteRangeSet, _ life: CacheLifetime
     ) -> UpstreamResponse {
         let tag = "\"\(pattern.seed)-\(pattern.length)\""
         var fields: HTTPFields = [.eTag: tag, .contentType: "audio/mpeg"]
@@ -178,9 +178,9 @@ final class PlayOrigin: Sendable {
             if media.statesLength { fields[.contentLength] = "\(pattern.length)" }
             // If an origin keeps changing, parts from several versions are not combined. After a truncation, the whole
             // resource is requested again.
-            let mayComeAgain = state.withLock { $0.current[media.path] ?? 0 } > 1
+            let mayBeResent = state.withLock { $0.current[media.path] ?? 0 } > 1
             let body = Sending(
-                life, media, viewer, pattern, 0..<pattern.length, sentBefore: sentBefore, mayComeAgain: mayComeAgain)
+                life, media, viewer, pattern, 0..<pattern.length, sentBefore: sentBefore, mayBeResent: mayBeResent)
             return response(200, fields, request, body)
         }
         let total = media.statesLength ? "\(pattern.length)" : "*"

@@ -1,7 +1,7 @@
 import SpoolTesting
 
 /// A one-line description of a plan, for logs.
-extension PlayPlan: CustomStringConvertible {
+extension SimulationPlan: CustomStringConvertible {
     var description: String {
         let media = media.map { media in
             var text = "\(media.path) \(media.versions.map(\.length)) latency \(media.latency) pace \(media.pace)"

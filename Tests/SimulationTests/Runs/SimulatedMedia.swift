@@ -79,18 +79,18 @@ struct SimulatedMedia: Sendable {
 struct OriginFaults: Sendable {
     var unreachable = 0
     var busy = 0
-    /// The average number of pieces per truncation (`cut`) or stall (`stall`) of a body.
-    var cut = 0
-    var stall = 0
+    /// The average number of pieces per truncation, or per stall, of a body.
+    var piecesPerTruncation = 0
+    var piecesPerStall = 0
 
     init() {}
 
     init(drawn random: inout SplitMix) {
         unreachable = random.pick([0, 4, 20])
         busy = random.pick([0, 4, 20])
-        cut = random.pick([0, 8, 40])
-        stall = random.pick([0, 0, 50])
+        piecesPerTruncation = random.pick([0, 8, 40])
+        piecesPerStall = random.pick([0, 0, 50])
     }
 
-    var isAny: Bool { unreachable + busy + cut + stall > 0 }
+    var isAny: Bool { unreachable + busy + piecesPerTruncation + piecesPerStall > 0 }
 }

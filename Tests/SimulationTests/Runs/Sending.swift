@@ -3,14 +3,14 @@ import Spool
 import SpoolTesting
 import Synchronization
 
-/// A response body that a `PlayOrigin` is sending.
+/// A response body that a `SimulationOrigin` is sending.
 final class Sending: Sendable {
-    private let life: PlayLife
-    private var origin: PlayOrigin { life.world.origin }
+    private let life: CacheLifetime
+    private var origin: SimulationOrigin { life.world.origin }
     private let media: SimulatedMedia
     private let viewer: Viewer
     private let pattern: PatternBytes
-    private let mayComeAgain: Bool
+    private let mayBeResent: Bool
     private let rest: Mutex<Range<Int64>>
     private let largest = Mutex<Int64>(0)
     /// The bytes that had been sent before the body was requested.
@@ -20,13 +20,13 @@ final class Sending: Sendable {
     /// Whether the receiver has received all bytes.
     private let isEnded = Mutex(false)
 
-    /// - Parameter mayComeAgain: Whether all bytes of the body may be sent once more.
+    /// - Parameter mayBeResent: Whether all bytes of the body may be sent once more.
     init(
-        _ life: PlayLife, _ media: SimulatedMedia, _ viewer: Viewer, _ pattern: PatternBytes, _ range: Range<Int64>,
-        sentBefore: ByteRangeSet, mayComeAgain: Bool = false
+        _ life: CacheLifetime, _ media: SimulatedMedia, _ viewer: Viewer, _ pattern: PatternBytes,
+        _ range: Range<Int64>, sentBefore: ByteRangeSet, mayBeResent: Bool = false
     ) {
         self.sentBefore = sentBefore
-        self.mayComeAgain = mayComeAgain
+        self.mayBeResent = mayBeResent
         self.life = life
         self.media = media
         self.viewer = viewer
@@ -39,7 +39,7 @@ final class Sending: Sendable {
         // The receiver may not have used the last piece.
         let rest = rest.withLock { $0 }
         let inHand =
-            mayComeAgain
+            mayBeResent
             ? rest.lowerBound : isEnded.withLock { $0 } ? overtaken.withLock { $0 } : largest.withLock { $0 }
         origin.state.withLock { state in
             state.inFlight -= 1
@@ -60,15 +60,15 @@ final class Sending: Sendable {
         enum Fate { case cut, stalled, sent(Range<Int64>) }
         let now = origin.clock.now.offset
         let fate: Fate = origin.state.withLock { state in
-            if state.isDown || state.random.chance(state.faults.cut) { return .cut }
-            if state.random.chance(state.faults.stall) { return .stalled }
+            if state.isDown || state.random.chance(state.faults.piecesPerTruncation) { return .cut }
+            if state.random.chance(state.faults.piecesPerStall) { return .stalled }
             var upper = min(rest.upperBound, rest.lowerBound + Int64(1 + state.random.below(media.largestPiece)))
             if let place = media.truncationOffset, rest.contains(place) {
                 if place == rest.lowerBound { return .cut }
                 upper = min(upper, place)
             }
             let piece = rest.lowerBound..<upper
-            var sent = state.sent[pattern] ?? PlayOrigin.Sent()
+            var sent = state.sent[pattern] ?? SimulationOrigin.Sent()
             overtaken.withLock {
                 $0 = sent.distinct.intersection(piece).byteCount - sentBefore.intersection(piece).byteCount
             }
@@ -107,7 +107,7 @@ final class Sending: Sendable {
     }
 }
 
-/// The pieces of a body from a ``PlayOrigin``. The sequence is empty if there is no body.
+/// The pieces of a body from a ``SimulationOrigin``. The sequence is empty if there is no body.
 struct SentPieces: AsyncSequence, Sendable {
     typealias Element = [UInt8]
 

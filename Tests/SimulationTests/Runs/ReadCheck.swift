@@ -63,7 +63,7 @@ struct ReadCheck {
     }
 
     /// Returns whether the plan and previous events explain an error.
-    func explains(_ error: CacheError, in life: PlayLife) -> Bool {
+    func explains(_ error: CacheError, in life: CacheLifetime) -> Bool {
         let plan = life.world.plan
         let touchesFailingPlace = media.truncationOffset.map { place in
             !media.hasRanges || media.versions.contains { place / 65_536 * 65_536 < end(in: $0) }

@@ -2,7 +2,7 @@ import SpoolTesting
 import Synchronization
 
 /// The log of a simulated run, in order and in virtual time. Two runs with the same seed have identical logs.
-final class PlayLog: Sendable {
+final class SimulationLog: Sendable {
     private struct State {
         var digest: UInt64 = 0xCBF2_9CE4_8422_2325
         var count = 0

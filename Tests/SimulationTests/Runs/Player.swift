@@ -4,14 +4,14 @@ import SpoolTesting
 /// A simulated player that opens, reads, seeks in, cancels and releases resources, as determined by its seed.
 struct Player {
     let name: String
-    let life: PlayLife
+    let life: CacheLifetime
     let cache: MediaCache
     var random: SplitMix
     private let viewer: Viewer
     private var held: [MediaResource] = []
-    private var world: PlayWorld { life.world }
+    private var world: SimulationWorld { life.world }
 
-    init(_ name: String, _ life: PlayLife, _ cache: MediaCache, _ random: SplitMix) {
+    init(_ name: String, _ life: CacheLifetime, _ cache: MediaCache, _ random: SplitMix) {
         self.name = name
         self.life = life
         self.cache = cache
@@ -186,13 +186,13 @@ struct Reading: Sendable {
     }
 
     /// Registers the reader with the origin's retry check, until the last copy of this value is released.
-    mutating func registerReader(_ origin: PlayOrigin) {
+    mutating func registerReader(_ origin: SimulationOrigin) {
         guard place == nil else { return }
         place = RetryRegistration(check.media, check.viewer, readers: check.isSuffix ? 2 : 1, origin)
     }
 
     /// Reads and checks one chunk, and returns whether the read continues.
-    mutating func step(_ name: String, _ life: PlayLife, _ cache: MediaCache) async -> Bool {
+    mutating func step(_ name: String, _ life: CacheLifetime, _ cache: MediaCache) async -> Bool {
         let world = life.world
         guard chunksLeft > 0 else { return false }
         chunksLeft -= 1

@@ -15,7 +15,7 @@ struct Viewer: Sendable, Hashable {
     init() {}
 
     /// Creates a random viewer for a run.
-    init(_ plan: PlayPlan, _ random: inout SplitMix) {
+    init(_ plan: SimulationPlan, _ random: inout SplitMix) {
         if plan.freshness == .http {
             user = random.below(3)
             language = random.below(2)

@@ -1,5 +1,5 @@
 /// The findings of many simulated runs, grouped, with their seeds.
-struct PlaySummary: CustomStringConvertible {
+struct SimulationSummary: CustomStringConvertible {
     /// Findings that differ only in numbers and names.
     struct Group {
         var signature: String

@@ -13,7 +13,7 @@ enum CatalogDamage {
     ///
     /// - Returns: The number of stored bytes that the catalog no longer counts. The bytes are counted again when their
     ///   row is read.
-    static func change(_ directory: String, _ random: inout SplitMix, _ log: PlayLog) -> Int64 {
+    static func change(_ directory: String, _ random: inout SplitMix, _ log: SimulationLog) -> Int64 {
         let path = "\(directory)/catalog.sqlite"
         var database: OpaquePointer?
         defer { sqlite3_close(database) }

@@ -11,30 +11,30 @@ import Synchronization
 /// without faults, and possibly a capacity. It also contains one to three lifetimes of the cache. Each lifetime has
 /// concurrent players and maintenance tasks (chores). In a final, fault-free lifetime, all media is played from start
 /// to end. Everything runs on one `SeededExecutor`.
-final class Play: Sendable {
-    private let world: PlayWorld
+final class SimulatedRun: Sendable {
+    private let world: SimulationWorld
     /// Whether the log is retained even if the run has no findings.
     private let keepsLog: Bool
     private let isOver = Mutex(false)
     private let isUnwatched = Mutex(false)
 
-    private init(_ world: PlayWorld, keepsLog: Bool) {
+    private init(_ world: SimulationWorld, keepsLog: Bool) {
         self.world = world
         self.keepsLog = keepsLog
     }
 
     /// Performs the run for a seed on the calling thread, which must not be one of Swift's shared threads.
-    static func run(seed: UInt64, logLimit: Int = 40, watch: PlayWatch) -> PlaybackReport {
+    static func run(seed: UInt64, logLimit: Int = 40, watch: SimulationWatch) -> PlaybackReport {
         let root =
             "\(scratch)/spool-play-\(ProcessInfo.processInfo.processIdentifier)-\(runs.add(1, ordering: .relaxed).newValue)"
         // If the directory can't be created, the first attempt to open it fails. If the directory can't be removed, it
         // remains, which is harmless.
         try? FileManager.default.createDirectory(atPath: root, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: root) }
-        let world = PlayWorld(seed: seed, root: root, logLimit: logLimit)
+        let world = SimulationWorld(seed: seed, root: root, logLimit: logLimit)
         let number = watch.begin(world)
         defer { watch.end(number) }
-        return Play(world, keepsLog: logLimit > 1_000).run()
+        return SimulatedRun(world, keepsLog: logLimit > 1_000).run()
     }
 
     private static let runs = Atomic(0)
@@ -76,23 +76,24 @@ final class Play: Sendable {
     private func main() async {
         world.log.add("plan", "\(world.plan)")
         var random = SplitMix(world.plan.seed &+ 0x11FE)
-        var files = PlayLife.newFiles()
+        var files = CacheLifetime.newFiles()
         var directory = "\(world.root)/0"
         for number in world.plan.lives.indices {
-            let life = PlayLife(number, world.plan.lives[number], world: world, memory: files, directory: directory)
+            let life = CacheLifetime(
+                number, world.plan.lives[number], world: world, memory: files, directory: directory)
             await live(life, random.fork())
             if world.isAborted { return }
             if let remains = life.remains { (files, directory) = remains }
             if world.plan.damages {
-                for _ in 0..<random.below(4) as Range<Int> { PlayLife.damage(files, &random, world.log) }
+                for _ in 0..<random.below(4) as Range<Int> { CacheLifetime.damage(files, &random, world.log) }
             }
             if world.plan.damagesCatalog {
                 world.recordUncounted(CatalogDamage.change(directory, &random, world.log))
             }
         }
         world.origin.clearFaults()
-        let ending = PlayPlan.Life(ending: .closedAtRest, players: 0, steps: 0, chores: 0, killAt: 0)
-        let last = PlayLife(world.plan.lives.count, ending, world: world, memory: files, directory: directory)
+        let ending = SimulationPlan.Lifetime(ending: .closedAtRest, players: 0, steps: 0, chores: 0, killAt: 0)
+        let last = CacheLifetime(world.plan.lives.count, ending, world: world, memory: files, directory: directory)
         last.healDisk()
         await finish(last)
         // After this time, all bytes in transit have been received.
@@ -101,7 +102,7 @@ final class Play: Sendable {
         checkRepeats()
     }
 
-    private func live(_ life: PlayLife, _ seed: SplitMix) async {
+    private func live(_ life: CacheLifetime, _ seed: SplitMix) async {
         var random = seed
         world.countOperation()
         guard let cache = await life.open() else { return }
@@ -140,7 +141,7 @@ final class Play: Sendable {
         }
     }
 
-    private func close(_ life: PlayLife, _ cache: MediaCache) async {
+    private func close(_ life: CacheLifetime, _ cache: MediaCache) async {
         let start = world.executor.clock.now.offset
         await world.timed("closing", in: life) { await cache.close() }
         let time = world.executor.clock.now.offset - start
@@ -157,7 +158,7 @@ final class Play: Sendable {
     }
 
     /// Plays all media from start to end, and then checks that no bytes are missing.
-    private func finish(_ life: PlayLife) async {
+    private func finish(_ life: CacheLifetime) async {
         guard let cache = await life.open() else { return }
         for media in world.plan.media {
             var isDone: Set<Viewer> = []
@@ -193,7 +194,7 @@ final class Play: Sendable {
     // MARK: - Checks
 
     /// Waits until the cache is idle, and checks that the counted, recorded and stored bytes agree.
-    private func rest(_ life: PlayLife, _ cache: MediaCache) async {
+    private func rest(_ life: CacheLifetime, _ cache: MediaCache) async {
         await world.sleep(.seconds(30))
         guard !life.isDead else { return }
         if world.origin.inFlight > 0 {
@@ -228,16 +229,16 @@ final class Play: Sendable {
     }
 
     /// Returns whether an earlier lifetime ended with a kill or a loss of power.
-    private func hasEndedUncleanly(before life: PlayLife) -> Bool {
+    private func hasEndedUncleanly(before life: CacheLifetime) -> Bool {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost || $0.isKilled }
     }
 
-    private func hasLostPower(before life: PlayLife) -> Bool {
+    private func hasLostPower(before life: CacheLifetime) -> Bool {
         world.plan.lives.prefix(life.number).contains { $0.ending == .powerLost }
     }
 
     /// Runs the cache's own check, unless the disk may fail or its contents were damaged or lost.
-    private func checkLedger(_ life: PlayLife, _ cache: MediaCache) async {
+    private func checkLedger(_ life: CacheLifetime, _ cache: MediaCache) async {
         let isDamaged = world.plan.damages || world.plan.damagesCatalog
         guard !world.plan.failsToStore, !isDamaged, !hasLostPower(before: life) else { return }
         do {
@@ -248,7 +249,7 @@ final class Play: Sendable {
     }
 
     /// Checks that exactly the recorded blocks are on disk, unless the disk was damaged.
-    private func checkPages(_ contents: [StoredResource], _ life: PlayLife) {
+    private func checkPages(_ contents: [StoredResource], _ life: CacheLifetime) {
         guard !world.plan.damages, !world.plan.damagesCatalog, !life.isDeleted else { return }
         // An eviction or removal that was not recorded may leave records of removed bytes. Opening the file detects
         // them.
@@ -256,7 +257,7 @@ final class Play: Sendable {
         let isAllRead = life.number == world.plan.lives.count && world.plan.freshness != .http
         guard isAllRead || !isUnclean else { return }
         // In the final lifetime, resources with extreme lengths are not read, so their files were not opened.
-        let read = isUnclean ? contents.filter { !PlayOrigin.isExtreme($0.redactedURL) } : contents
+        let read = isUnclean ? contents.filter { !SimulationOrigin.isExtreme($0.redactedURL) } : contents
         let recorded = read.reduce(0) { sum, kept in
             sum + kept.storedRanges.reduce(0) { $0 + Block.indices(touching: $1).count }
         }

@@ -3,7 +3,7 @@ import SpoolTesting
 
 /// The plan for one simulated run: its media, the faults of its origin and disk, and the lifetimes of its cache. The
 /// seed determines the entire plan.
-struct PlayPlan: Sendable {
+struct SimulationPlan: Sendable {
     /// The way in which a lifetime of the cache ends.
     enum Ending: Sendable, CaseIterable {
         /// The cache is closed after all players have left.
@@ -17,7 +17,7 @@ struct PlayPlan: Sendable {
     }
 
     /// The period from the time when the directory is opened until the cache is closed or killed.
-    struct Life: Sendable {
+    struct Lifetime: Sendable {
         var ending: Ending
         var players: Int
         /// The number of actions that each player performs.
@@ -54,7 +54,7 @@ struct PlayPlan: Sendable {
     /// Whether some players only preload.
     var preloads = false
     var chores: [Chore] = []
-    var lives: [Life] = []
+    var lives: [Lifetime] = []
     var freshness = FreshnessPolicy.immutable
 
     /// Creates the random plan that a seed determines.
@@ -96,7 +96,7 @@ struct PlayPlan: Sendable {
             }
         }
         lives = (0..<1 + random.below(3) as Range<Int>).map { _ in
-            Life(
+            Lifetime(
                 ending: random.chance(2) ? .closedAtRest : random.pick(Ending.allCases),
                 players: isForPreloads ? 3 + random.below(2) : 1 + random.below(4),
                 steps: 2 + random.below(6), chores: chores.isEmpty ? 0 : random.below(10),

@@ -7,9 +7,9 @@ import Synchronization
 /// A call that never returns cannot be cancelled, and tasks that wait for it would wait silently. The watchdog checks
 /// all runs once per second on a separate thread. It counts checks and does not read a clock, so that a sleeping or
 /// busy machine does not look like a hanging run.
-final class PlayWatch: Sendable {
+final class SimulationWatch: Sendable {
     private struct Watched {
-        let world: PlayWorld
+        let world: SimulationWorld
         var looks = 0
     }
 
@@ -37,7 +37,7 @@ final class PlayWatch: Sendable {
     func end() { isOver.signal() }
 
     /// Starts watching a run, and returns the number to pass to ``end(_:)``.
-    func begin(_ world: PlayWorld) -> Int {
+    func begin(_ world: SimulationWorld) -> Int {
         state.withLock { state in
             state.last += 1
             state.plays[state.last] = Watched(world: world)

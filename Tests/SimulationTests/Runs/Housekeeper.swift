@@ -6,12 +6,12 @@ import Synchronization
 
 /// Changes that an app, its user, its origin and its disk make while players read from a cache.
 struct Housekeeper {
-    let life: PlayLife
+    let life: CacheLifetime
     let cache: MediaCache
     var random: SplitMix
-    private var world: PlayWorld { life.world }
+    private var world: SimulationWorld { life.world }
 
-    init(_ life: PlayLife, _ cache: MediaCache, _ random: SplitMix) {
+    init(_ life: CacheLifetime, _ cache: MediaCache, _ random: SplitMix) {
         self.life = life
         self.cache = cache
         self.random = random
@@ -132,7 +132,7 @@ struct Housekeeper {
     ///
     /// Any failure except a crash, wrong bytes or an endless wait is allowed.
     private mutating func readExtremes() async {
-        let (url, length) = PlayOrigin.extreme(random.below(PlayOrigin.extremeLengths.count))
+        let (url, length) = SimulationOrigin.extreme(random.below(SimulationOrigin.extremeLengths.count))
         let media = cache.media(for: url)
         for range in [MediaRange.bytes(0..<100), .suffix(100), .bytes(max(0, length - 300)..<max(0, length - 100))] {
             let reader = media.reader(range, chunkSize: 65_536)

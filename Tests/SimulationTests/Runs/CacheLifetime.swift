@@ -9,7 +9,7 @@ import Synchronization
 
 /// A lifetime of the cache in a simulated run: from the time its directory is opened until the cache is closed or
 /// killed.
-final class PlayLife: Sendable {
+final class CacheLifetime: Sendable {
     private struct State {
         var cache: MediaCache?
         var calls = 0
@@ -30,15 +30,18 @@ final class PlayLife: Sendable {
     }
 
     let number: Int
-    let world: PlayWorld
-    let plan: PlayPlan.Life
+    let world: SimulationWorld
+    let plan: SimulationPlan.Lifetime
     let directory: String
     let memory: MemoryFileSystem
     let files: FaultyFileSystem
     private let catalogFaults = Mutex<CatalogFaults?>(nil)
     private let state: Mutex<State>
 
-    init(_ number: Int, _ plan: PlayPlan.Life, world: PlayWorld, memory: MemoryFileSystem, directory: String) {
+    init(
+        _ number: Int, _ plan: SimulationPlan.Lifetime, world: SimulationWorld, memory: MemoryFileSystem,
+        directory: String
+    ) {
         self.number = number
         self.plan = plan
         self.world = world
@@ -102,7 +105,7 @@ final class PlayLife: Sendable {
     func open() async -> MediaCache? {
         var configuration = world.plan.configuration
         configuration.logger = Logger(label: "play") { [world, number] _ in
-            PlayLogHandler(world: world, who: "cache \(number)")
+            SimulationLogHandler(world: world, who: "cache \(number)")
         }
         for attempt in 0..<4 as Range<Int> {
             if attempt == 3 { healDisk() }
@@ -186,7 +189,7 @@ final class PlayLife: Sendable {
 
     /// Flips, removes or truncates bytes of a media file that no process has open. Until a process ends, it trusts the
     /// bytes that it has verified.
-    static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: PlayLog) {
+    static func damage(_ files: MemoryFileSystem, _ random: inout SplitMix, _ log: SimulationLog) {
         // Files with extreme lengths are excluded, because their pages can't be enumerated.
         let media = files.paths.filter { $0.hasSuffix(".media") && (files.with($0, \.count) ?? 0) < 1 << 40 }
         guard let path = media.randomElement(using: &random) else { return }
@@ -301,7 +304,7 @@ final class PlayLife: Sendable {
 
 /// The connection to the origin during one lifetime. A killed process does not send requests.
 private struct LifeUpstream: Upstream {
-    let life: PlayLife
+    let life: CacheLifetime
 
     func open(_ request: UpstreamRequest) async throws -> UpstreamResponse {
         if life.isDead { throw UpstreamError(.other, "the process has been killed") }
@@ -310,8 +313,8 @@ private struct LifeUpstream: Upstream {
 }
 
 /// A log handler that writes a cache's messages to the log of the run.
-private struct PlayLogHandler: LogHandler {
-    let world: PlayWorld
+private struct SimulationLogHandler: LogHandler {
+    let world: SimulationWorld
     let who: String
     var metadata: Logger.Metadata = [:]
     var logLevel = Logger.Level.debug

@@ -4,14 +4,14 @@ import SpoolTesting
 import Synchronization
 
 /// The shared state of one simulated run: time, origin, log and findings.
-final class PlayWorld: Sendable {
+final class SimulationWorld: Sendable {
     /// The number of instances, which is 0 between runs.
     static let count = Atomic(0)
 
     private struct Wait {
         var label: @Sendable () -> String
         var since: Duration
-        var life: PlayLife?
+        var life: CacheLifetime?
         /// Whether a player waits for bytes.
         var isPlayback: Bool
     }
@@ -40,20 +40,20 @@ final class PlayWorld: Sendable {
     /// The maximum duration of any wait, which exceeds that of all retries and timeouts.
     static let bound = Duration.seconds(300)
 
-    let plan: PlayPlan
+    let plan: SimulationPlan
     let executor: SeededExecutor
-    let origin: PlayOrigin
-    let log: PlayLog
+    let origin: SimulationOrigin
+    let log: SimulationLog
     /// The directory that contains the catalogs of all lifetimes.
     let root: String
     private let state = Mutex(State())
     private let engineRandom: Mutex<SplitMix>
 
     init(seed: UInt64, root: String, logLimit: Int) {
-        plan = PlayPlan(seed: seed)
+        plan = SimulationPlan(seed: seed)
         executor = SeededExecutor(seed: seed)
-        log = PlayLog(clock: executor.clock, limit: logLimit)
-        origin = PlayOrigin(plan, clock: executor.clock, log: log)
+        log = SimulationLog(clock: executor.clock, limit: logLimit)
+        origin = SimulationOrigin(plan, clock: executor.clock, log: log)
         self.root = root
         engineRandom = Mutex(SplitMix(seed &+ 0xE6))
         Self.count.add(1, ordering: .relaxed)
@@ -99,7 +99,7 @@ final class PlayWorld: Sendable {
     var isAborted: Bool { state.withLock { $0.isAborted } }
 
     /// Reports a finding, unless it belongs to a lifetime that ended with a kill.
-    func report(_ kind: Finding.Kind, _ text: @autoclosure () -> String, in life: PlayLife? = nil) {
+    func report(_ kind: Finding.Kind, _ text: @autoclosure () -> String, in life: CacheLifetime? = nil) {
         if let life, life.isDead { return }
         let finding = Finding(kind: kind, text: "\(life.map { "life \($0.number): " } ?? "")\(withoutRoot(text()))")
         log.add("FINDING", "\(finding)")
@@ -129,7 +129,7 @@ final class PlayWorld: Sendable {
     ///
     /// - Parameter label: A description of the wait, which is evaluated only for a report.
     func timed<R>(
-        _ label: @autoclosure @escaping @Sendable () -> String, in life: PlayLife?, isPlayback: Bool = false,
+        _ label: @autoclosure @escaping @Sendable () -> String, in life: CacheLifetime?, isPlayback: Bool = false,
         _ body: () async throws -> R
     ) async rethrows -> R {
         let now = executor.clock.now.offset
@@ -164,7 +164,7 @@ final class PlayWorld: Sendable {
     }
 
     /// Returns the numbers of the players' waits that have lasted longer than `duration`.
-    func playbackWaits(longerThan duration: Duration, in life: PlayLife) -> Set<Int> {
+    func playbackWaits(longerThan duration: Duration, in life: CacheLifetime) -> Set<Int> {
         let now = executor.clock.now.offset
         return state.withLock { state in
             Set(state.waits.filter { $1.isPlayback && $1.life === life && now - $1.since > duration }.keys)
@@ -172,7 +172,7 @@ final class PlayWorld: Sendable {
     }
 
     /// Returns whether players have waited so long, without a pause of a second, that preloads may continue.
-    func mayPreloadsContinue(in life: PlayLife) -> Bool {
+    func mayPreloadsContinue(in life: CacheLifetime) -> Bool {
         let now = executor.clock.now.offset
         return state.withLock { state in
             state.streaks[life.number].map { now - $0.since >= .seconds(10) } ?? false

@@ -3,8 +3,8 @@ import Synchronization
 
 /// A runner that performs simulated runs on its own threads, each of which takes one seed after another.
 ///
-/// If a run hangs, its seed is printed and the process ends (see ``PlayWatch``).
-final class PlayRunner: Sendable {
+/// If a run hangs, its seed is printed and the process ends (see ``SimulationWatch``).
+final class SimulationRunner: Sendable {
     private struct State {
         /// The remaining seeds.
         var seeds: Range<UInt64>
@@ -15,7 +15,7 @@ final class PlayRunner: Sendable {
     private let logLimit: Int
     private let deadline: ContinuousClock.Instant?
     private let folder: String?
-    private let watch = PlayWatch()
+    private let watch = SimulationWatch()
 
     private init(_ seeds: Range<UInt64>, logLimit: Int, deadline: ContinuousClock.Instant?, folder: String?) {
         state = Mutex(State(seeds: seeds))
@@ -34,7 +34,7 @@ final class PlayRunner: Sendable {
         _ seeds: Range<UInt64>, logLimit: Int = 40, until deadline: ContinuousClock.Instant? = nil,
         noting folder: String? = nil
     ) async -> [PlaybackReport] {
-        let runner = PlayRunner(seeds, logLimit: logLimit, deadline: deadline, folder: folder)
+        let runner = SimulationRunner(seeds, logLimit: logLimit, deadline: deadline, folder: folder)
         let threads = max(1, min(ProcessInfo.processInfo.activeProcessorCount, 8))
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<threads as Range<Int> { group.addTask { await runner.work(number) } }
@@ -51,7 +51,7 @@ final class PlayRunner: Sendable {
                 while let seed = self.takeSeed() {
                     // If the write fails, the seed is unknown after a crash, and there is no other effect.
                     if let note { try? Data("\(seed)\n".utf8).write(to: URL(fileURLWithPath: note)) }
-                    let report = Play.run(seed: seed, logLimit: self.logLimit, watch: self.watch)
+                    let report = SimulatedRun.run(seed: seed, logLimit: self.logLimit, watch: self.watch)
                     self.state.withLock { $0.reports.append(report) }
                 }
                 if let note { try? FileManager.default.removeItem(atPath: note) }  // A failure is harmless.
