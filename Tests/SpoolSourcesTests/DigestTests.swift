@@ -64,14 +64,14 @@ struct DigestTests {
     func account() async throws {
         let nonce = Mutex("first")
         let bytes = Data((0..<300_000).map { UInt8(truncatingIfNeeded: $0 &* 31) })
-        let upstream = AnsweringUpstream { request in
+        let upstream = RespondingUpstream { request in
             let now = nonce.withLock { $0 }
             let sent = request.headerFields[.authorization] ?? ""
             guard sent.contains("nonce=\"\(now)\""), sent.contains("uri=\"\(request.url.path)\"") else {
                 return .init(
                     status: 401, fields: [.wwwAuthenticate: "Digest realm=\"r\", nonce=\"\(now)\", qop=\"auth\""])
             }
-            return AnsweringUpstream.media(bytes, request)
+            return RespondingUpstream.media(bytes, request)
         }
         let url = try #require(URL(string: "https://example.org/a"))
         let account = DigestAuthentication(user: "u", password: "p", challengeURL: url, upstream: upstream)

@@ -10,10 +10,10 @@ struct HeaderProviderTests {
     private let bytes = Data((0..<400_000).map { UInt8(truncatingIfNeeded: $0 &* 17) })
 
     /// Returns an origin that requires the newest token.
-    private func origin(_ token: TokenBox) -> AnsweringUpstream {
-        AnsweringUpstream { [bytes] request in
+    private func origin(_ token: TokenBox) -> RespondingUpstream {
+        RespondingUpstream { [bytes] request in
             request.headerFields[.authorization] == "Bearer \(token.newest)"
-                ? AnsweringUpstream.media(bytes, request) : .init(status: 401)
+                ? RespondingUpstream.media(bytes, request) : .init(status: 401)
         }
     }
 
@@ -70,7 +70,7 @@ struct HeaderProviderTests {
 
     @Test("If an account is permanently rejected, reads fail with the origin's status after at most two requests")
     func refused() async throws {
-        let upstream = AnsweringUpstream { _ in .init(status: 403) }
+        let upstream = RespondingUpstream { _ in .init(status: 403) }
         let account = HeaderProvider.basic(user: "ü", password: "p:q")
         let cache = try TestCache(upstream)
         let url = try #require(URL(string: "https://drive.example/a"))
@@ -84,7 +84,7 @@ struct HeaderProviderTests {
     @Test("Yandex.Disk: the download URL is requested with the token, used without it, and renewed after it expires")
     func yandexDisk() async throws {
         let link = Mutex(1)
-        let upstream = AnsweringUpstream { [bytes] request in
+        let upstream = RespondingUpstream { [bytes] request in
             let number = link.withLock { $0 }
             if request.url.path == "/v1/disk/resources/download" {
                 guard request.headerFields[.authorization] == "OAuth t",
@@ -97,7 +97,7 @@ struct HeaderProviderTests {
             guard request.url.path == "/disk/\(number)", request.headerFields[.authorization] == nil else {
                 return .init(status: 410)
             }
-            return AnsweringUpstream.media(bytes, request)
+            return RespondingUpstream.media(bytes, request)
         }
         let disk = YandexDisk(token: { _ in "t" }, upstream: upstream)
         let cache = try TestCache(upstream)

@@ -20,13 +20,13 @@ struct RecipeTests {
     @Test("Dropbox: the download link is requested with the token, and used without it")
     func dropboxLink() async throws {
         let bytes = Data(repeating: 7, count: 100_000)
-        let upstream = AnsweringUpstream { request in
+        let upstream = RespondingUpstream { request in
             if request.url.host == "api.dropboxapi.com" {
                 let isAllowed = request.headerFields[.authorization] == "Bearer t" && request.method == .post
                 return isAllowed ? .init(body: Data("{\"link\":\"https://dl.example/x\"}".utf8)) : .init(status: 401)
             }
             return request.headerFields[.authorization] == nil
-                ? AnsweringUpstream.media(bytes, request) : .init(status: 403)
+                ? RespondingUpstream.media(bytes, request) : .init(status: 403)
         }
         let cache = try TestCache(upstream)
         let account = HeaderProvider.bearer("t") { ("t", nil) }

@@ -47,11 +47,11 @@ struct SigningTests {
         let bytes = Data((0..<100_000).map { UInt8(truncatingIfNeeded: $0) })
         for (code, isCured) in [("ExpiredToken", true), ("InvalidArgument", false)] {
             let calls = Mutex(0)
-            let upstream = AnsweringUpstream { request in
+            let upstream = RespondingUpstream { request in
                 guard request.url.query?.contains("X-Amz-Security-Token=t1") == true else {
                     return .init(status: 400, body: Data("<Error><Code>\(code)</Code></Error>".utf8))
                 }
-                return AnsweringUpstream.media(bytes, request)
+                return RespondingUpstream.media(bytes, request)
             }
             let bucket = try S3Bucket("films", region: "x") { _ in
                 let number = calls.withLock { calls in

@@ -65,7 +65,7 @@ struct WebDAVTests {
     }
 
     private func contents(_ body: String) async throws -> [WebDAV.Item] {
-        let upstream = AnsweringUpstream { _ in .init(status: 207, body: Data(body.utf8)) }
+        let upstream = RespondingUpstream { _ in .init(status: 207, body: Data(body.utf8)) }
         let root = try #require(URL(string: "https://cloud.example/dav/me"))
         return try await WebDAV(rootURL: root, account: .basic(user: "u", password: "p"), upstream: upstream).contents()
     }

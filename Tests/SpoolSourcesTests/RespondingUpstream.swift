@@ -4,7 +4,7 @@ import Spool
 import Synchronization
 
 /// An origin whose responses are returned by a closure, and that records the requests.
-final class AnsweringUpstream: Upstream {
+final class RespondingUpstream: Upstream {
     struct Answer: Sendable {
         var status = 200
         var fields: HTTPFields = [:]

@@ -7,7 +7,7 @@ import Testing
 @testable import SpoolScheduling
 
 @Suite("Playback during disk failures", .timeLimit(.minutes(10)))
-struct RefusingDiskTests {
+struct FailingDiskTests {
     let directory: ScratchDirectory
     let upstream = PatternUpstream(length: 3 << 20)
     let url = URL(string: "http://origin.test/song")!

@@ -3,7 +3,7 @@ import SpoolTesting
 import Testing
 
 @Suite("Full or read-only disks, and directories of other users", .timeLimit(.minutes(10)))
-struct RefusingDiskTests {
+struct FailingDiskTests {
     private static let song = PatternBytes(seed: 1, length: 3_000_000)
     private static let other = PatternBytes(seed: 2, length: 2_000_000)
 
