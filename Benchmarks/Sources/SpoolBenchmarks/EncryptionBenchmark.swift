@@ -11,12 +11,12 @@ extension Benchmark {
         summary: "256 MiB in chunks of 1 MiB: reading from and fetching into an encrypted cache, in GB/s"
     ) {
         var table = Table("what", "Spool, GB/s", "peer, GB/s", "ratio")
-        var promises: [Promise] = []
+        var goals: [Goal] = []
         func add(_ what: String, _ peer: String, _ pair: Pair, goal: Double) {
             table.add(
                 "\(what), vs. \(peer)", decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio))
-            promises.append(
-                Promise(
+            goals.append(
+                Goal(
                     name: "\(what), encrypted", spool: "\(decimal(median(pair.spool))) GB/s",
                     peer: "\(decimal(median(pair.peer))) GB/s", ratio: decimal(pair.ratio), goal: "≥ \(goal)",
                     isMet: pair.ratio >= goal))
@@ -28,7 +28,7 @@ extension Benchmark {
             "hit, vs. an unencrypted cache", decimal(median(plain.spool)), decimal(median(plain.peer)),
             decimal(plain.ratio)
         )
-        return Report(tables: [table], promises: promises)
+        return Report(tables: [table], goals: goals)
     }
 
     private static func configuration(isEncrypted: Bool) -> MediaCache.Configuration {

@@ -46,8 +46,8 @@ extension Benchmark {
         let goal = peer * 1.1 + 1
         return Report(
             tables: [table],
-            promises: [
-                Promise(
+            goals: [
+                Goal(
                     name: "first byte on a miss, vs. the HTTP client", spool: "\(decimal(spool)) ms",
                     peer: "\(decimal(peer)) ms", ratio: decimal(pair.ratio),
                     goal: "≤ 1.1 × + 1 ms = \(decimal(goal)) ms", isMet: spool <= goal)

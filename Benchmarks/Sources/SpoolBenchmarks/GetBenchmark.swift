@@ -38,12 +38,12 @@ extension Benchmark {
             + "Peak memory is the maximum of all rounds."
         return Report(
             tables: [table],
-            promises: [
-                Promise(
+            goals: [
+                Goal(
                     name: "spool get into an empty cache, vs. the HTTP client writing a file",
                     spool: "\(figure(median(pair.spool))) MB/s", peer: "\(figure(median(pair.peer))) MB/s",
                     ratio: decimal(pair.ratio), goal: "≥ 0.7", isMet: pair.ratio >= 0.7),
-                Promise(
+                Goal(
                     name: "spool get of 2 GiB, peak memory", spool: "\(figure(peak(costs))) MB",
                     peer: "\(figure(peak(peerCosts))) MB", goal: "≤ 80 MB", isMet: peak(costs) <= 80),
             ])

@@ -36,8 +36,8 @@ extension Benchmark {
             decimal(freshPair.ratio))
         return Report(
             tables: [table],
-            promises: [
-                Promise(
+            goals: [
+                Goal(
                     name: "hit read, vs. pread", spool: "\(decimal(median(pair.spool))) GB/s",
                     peer: "\(decimal(median(pair.peer))) GB/s", ratio: decimal(pair.ratio), goal: "≥ 0.5",
                     isMet: pair.ratio >= 0.5)

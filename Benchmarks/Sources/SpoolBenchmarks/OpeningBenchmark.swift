@@ -28,8 +28,8 @@ extension Benchmark {
         let spool = median(open.spool)
         return Report(
             tables: [table],
-            promises: [
-                Promise(
+            goals: [
+                Goal(
                     name: "opening 100,000 resources, vs. 10", spool: "\(decimal(spool)) ms",
                     peer: "\(decimal(median(open.peer))) ms", ratio: decimal(open.ratio), goal: "≤ 2, or ≤ 20 ms",
                     isMet: open.ratio <= 2 || spool <= 20)

@@ -11,15 +11,15 @@ extension Benchmark {
             "operation", "fragments", "ByteRangeSet", "goal", "RangeSet", "IndexSet",
             note: "Fragments of 12 KiB every 16 KiB. Medians of up to five rounds. A dash means no such operation."
         )
-        var promises: [Promise] = []
+        var goals: [Goal] = []
         for count in [1_000, 100_000] {
             let fragments = Fragments(count: count)
             for operation in RangesOperation.all {
                 let goal = count == 100_000 ? operation.goal : nil
                 let measured = operation.byteRangeSet(fragments)
                 if let goal {
-                    promises.append(
-                        Promise(
+                    goals.append(
+                        Goal(
                             name: "ranges, 100,000 fragments: \(operation.name)", spool: "\(figure(measured)) ns",
                             goal: "≤ \(figure(goal)) ns", isMet: measured <= goal))
                 }
@@ -33,7 +33,7 @@ extension Benchmark {
                 )
             }
         }
-        return Report(tables: [table], promises: promises)
+        return Report(tables: [table], goals: goals)
     }
 }
 

@@ -9,7 +9,7 @@ enum SpoolBenchmarks {
     /// All benchmarks. Each is a static property in its own file.
     static let all: [Benchmark] = {
         var all: [Benchmark] = [
-            .ranges, .hit, .encryption, .get, .firstByte, .opening, .scaleHits, .scaleStoring, .scaleFilm, .scaleMany,
+            .ranges, .hit, .encryption, .get, .firstByte, .opening, .scaleHits, .scaleStoring, .scaleVideo, .scaleMany,
             .policies,
         ]
         #if os(Linux)
@@ -35,18 +35,18 @@ enum SpoolBenchmarks {
         #if DEBUG
         print("(a debug build, whose results are meaningless; run with -c release)\n")
         #endif
-        var promises = Table("promise", "Spool", "peer", "ratio", "goal", "met")
+        var goals = Table("promise", "Spool", "peer", "ratio", "goal", "met")
         for benchmark in all where arguments.isEmpty || arguments.contains(where: benchmark.isMeant) {
             print("## \(benchmark.name): \(benchmark.summary)\n")
             let report = try await benchmark.run()
             for table in report.tables { print("\(table)\n") }
-            for promise in report.promises { promises.rows.append(promise.cells) }
+            for goal in report.goals { goals.rows.append(goal.cells) }
             print("(load average afterwards: \(loadAverage()))\n")
         }
-        promises.note =
+        goals.note =
             "\(ProcessInfo.processInfo.activeProcessorCount) cores. "
             + "Medians of alternating rounds; a ratio is the median of the ratios of the rounds."
-        print("## promises\n\n\(promises)")
+        print("## promises\n\n\(goals)")
     }
 }
 
@@ -62,11 +62,11 @@ struct Benchmark: Sendable {
 /// The results of a benchmark: its tables, and its rows in the final table of goals.
 struct Report: Sendable {
     var tables: [Table] = []
-    var promises: [Promise] = []
+    var goals: [Goal] = []
 }
 
 /// One row of the final table: a goal of the project and the measured value.
-struct Promise: Sendable {
+struct Goal: Sendable {
     var name: String
     var spool: String
     /// The alternative, which is measured alternately with Spool. It is empty if the goal is an absolute number.

@@ -11,17 +11,17 @@ extension Benchmark {
         name: "beside-leaving",
         summary: "a 20 MB video of 60 s, stopped after 5 s: MB sent by an origin with 8 MB/s, vs. no cache"
     ) {
-        let film = try await BesideFilm()
+        let video = try await BesideVideo()
         var (plain, plainLater): ([Double], [Double]) = ([], [])
         var (spool, spoolLater, again): ([Double], [Double], [Double]) = ([], [], [])
         for round in 0..<6 {
             // The order alternates: the pass-through is first in even pairs of rounds, and Spool in odd pairs.
             if [0, 3, 4].contains(round) {
-                let (left, later) = try await film.leavePassThrough()
+                let (left, later) = try await video.leavePassThrough()
                 plain.append(left)
                 plainLater.append(later)
             } else {
-                let play = try await film.leaveSpool()
+                let play = try await video.leaveSpool()
                 spool.append(play.left)
                 spoolLater.append(play.later)
                 again.append(play.again)
@@ -42,12 +42,12 @@ extension Benchmark {
         )
         return Report(
             tables: [table],
-            promises: [
-                Promise(
+            goals: [
+                Goal(
                     name: "stopped after 5 s: sent by the origin, vs. a pass-through",
                     spool: "\(decimal(median(spoolLater))) MB", peer: "\(decimal(median(plainLater))) MB",
                     ratio: "+ \(decimal(worst)) MB", goal: "≤ 1.05 MB more", isMet: worst <= 1.048576),
-                Promise(
+                Goal(
                     name: "a second playback: sent by the origin", spool: "\(decimal(second)) MB", goal: "0",
                     isMet: second == 0),
             ])
@@ -58,16 +58,16 @@ extension Benchmark {
         name: "beside-start",
         summary: "ms from a player's first loading request to the first bytes of media, with and without a cache"
     ) {
-        let film = try await BesideFilm()
+        let video = try await BesideVideo()
         let near = try await Pair.alternating(rounds: 41) {
-            try await film.startSpool()
+            try await video.startSpool()
         } peer: {
-            try await film.startPassThrough()
+            try await video.startPassThrough()
         }
         let away = try await Pair.alternating(rounds: 11) {
-            try await film.startSpool(roundTrip: 0.05)
+            try await video.startSpool(roundTrip: 0.05)
         } peer: {
-            try await film.startPassThrough(roundTrip: 0.05)
+            try await video.startPassThrough(roundTrip: 0.05)
         }
         var table = Table("first bytes of media", "Spool, ms", "pass-through, ms", "ratio")
         func add(_ name: String, _ spool: Double, _ peer: Double) {
@@ -80,26 +80,26 @@ extension Benchmark {
         let (spoolAway, peerAway) = (median(away.spool), median(away.peer))
         add("a round trip of 50 ms, median of 11", spoolAway, peerAway)
         table.note = "A new connection and an empty cache for each playback."
-        func promise(_ name: String, _ spool: Double, _ peer: Double) -> Promise {
-            Promise(
+        func goal(_ name: String, _ spool: Double, _ peer: Double) -> Goal {
+            Goal(
                 name: name, spool: "\(decimal(spool)) ms", peer: "\(decimal(peer)) ms", ratio: decimal(spool / peer),
                 goal: "≤ 1.15 ×", isMet: spool / peer <= 1.15)
         }
         return Report(
             tables: [table],
-            promises: [
-                promise("first bytes for a player, vs. a pass-through", spool, peer),
-                promise("the same, the origin 50 ms away", spoolAway, peerAway),
+            goals: [
+                goal("first bytes for a player, vs. a pass-through", spool, peer),
+                goal("the same, the origin 50 ms away", spoolAway, peerAway),
             ])
     }
 }
 
 /// A video that is fetched from a new origin for each playback.
-private struct BesideFilm {
+private struct BesideVideo {
     private static let megabyte = 1e6
     private let bytes: Data
 
-    init() async throws { bytes = try await BenchmarkFilm.make() }
+    init() async throws { bytes = try await BenchmarkVideo.make() }
 
     private func origin(roundTrip: TimeInterval = 0) throws -> LimitedOrigin {
         try LimitedOrigin(bytes, path: "/film.mp4", bytesPerSecond: 8e6, roundTrip: roundTrip)

@@ -9,9 +9,9 @@ extension Benchmark {
         name: "beside-preloading",
         summary: "reads of 64 KiB of a video at its bit rate while 50 files of 20 MB are preloaded: ms each"
     ) {
-        let film = try await PreloadedFilm()
+        let video = try await PreloadedVideo()
         var table = Table("fifty preloads", "median", "p99", "longest", "over 10 ms", "preloaded, MB")
-        func add(_ name: String, _ plays: [PreloadedFilm.Play]) -> [Double] {
+        func add(_ name: String, _ plays: [PreloadedVideo.Play]) -> [Double] {
             let times = plays.flatMap(\.reads).sorted()
             let late = times.count { $0 > 10 }
             table.add(
@@ -19,10 +19,10 @@ extension Benchmark {
                 "\(late) of \(times.count)", decimal(plays.map(\.megabytes).reduce(0, +) / Double(plays.count)))
             return times
         }
-        var plays: [PreloadedFilm.Preloads: [PreloadedFilm.Play]] = [:]
+        var plays: [PreloadedVideo.Preloads: [PreloadedVideo.Play]] = [:]
         for _ in 0..<3 {
-            for preloads in PreloadedFilm.Preloads.allCases {
-                plays[preloads, default: []].append(try await film.play(beside: preloads))
+            for preloads in PreloadedVideo.Preloads.allCases {
+                plays[preloads, default: []].append(try await video.play(beside: preloads))
             }
         }
         let alone = add("none", plays[.none] ?? [])
@@ -33,12 +33,12 @@ extension Benchmark {
         let extra = (own.last ?? 0) - (alone.last ?? 0)
         return Report(
             tables: [table],
-            promises: [
-                Promise(
+            goals: [
+                Goal(
                     name: "longest read of a video during 50 preloads", spool: "\(decimal(own.last ?? 0)) ms",
                     peer: "\(decimal(alone.last ?? 0)) ms without", ratio: "+ \(decimal(extra)) ms",
                     goal: "≤ 10 ms more", isMet: extra <= 10),
-                Promise(
+                Goal(
                     name: "the same over one connection: reads over 10 ms", spool: "\(shared.count { $0 > 10 })",
                     goal: "0",
                     isMet: shared.allSatisfy { $0 <= 10 }),
@@ -47,7 +47,7 @@ extension Benchmark {
 }
 
 /// A video that is read as fast as it plays, from an origin with a bandwidth of 8 MB/s.
-private struct PreloadedFilm {
+private struct PreloadedVideo {
     enum Preloads: CaseIterable, Sendable { case none, overOwnLine, overSameLine }
 
     struct Play: Sendable {
@@ -61,7 +61,7 @@ private struct PreloadedFilm {
     private static let bitRate = 2.67e6
     private let bytes: Data
 
-    init() async throws { bytes = try await BenchmarkFilm.make() }
+    init() async throws { bytes = try await BenchmarkVideo.make() }
 
     func play(beside preloads: Preloads) async throws -> Play {
         let origin = try LimitedOrigin(bytes, path: "/film.mp4", bytesPerSecond: 8e6)

@@ -31,28 +31,28 @@ struct PlayBounds: Sendable {
         // The first events of a playback session read its start blocks.
         var starts: [Int32: [Int32]] = [:]
         for event in trace.events where event.flags.contains(.start) && !event.flags.contains(.scan) {
-            starts[event.sitting] = trace.startBlocks(of: event)
+            starts[event.session] = trace.startBlocks(of: event)
         }
         var isStart: [Bool] = []
-        var startSitting: [Int32] = []
+        var startSession: [Int32] = []
         var wanted = starts.mapValues { Set($0) }
         for event in trace.events where !event.flags.contains(.scan) {
             for block in event.blocks {
-                let isWanted = wanted[event.sitting]?.remove(block) != nil
+                let isWanted = wanted[event.session]?.remove(block) != nil
                 isStart.append(isWanted)
-                startSitting.append(isWanted ? event.sitting : -1)
+                startSession.append(isWanted ? event.session : -1)
             }
         }
         kept = Self.kept(blocks, counting: isStart, capacity: capacity, blockCount: Int(count))
         var missing: Set<Int32> = []
-        for index in isStart.indices where isStart[index] && !kept[index] { missing.insert(startSitting[index]) }
-        for (sitting, rest) in wanted where !rest.isEmpty { missing.insert(sitting) }
+        for index in isStart.indices where isStart[index] && !kept[index] { missing.insert(startSession[index]) }
+        for (session, rest) in wanted where !rest.isEmpty { missing.insert(session) }
         let counted = trace.events[trace.warmUpCount...].filter {
             $0.flags.contains(.start) && !$0.flags.contains(.scan)
         }
         startHit =
             counted.isEmpty
-            ? 0 : Double(counted.count { !missing.contains($0.sitting) }) / Double(counted.count)
+            ? 0 : Double(counted.count { !missing.contains($0.session) }) / Double(counted.count)
     }
 
     /// Returns whether each access finds its block, if the hits among the accesses in `isCounted` are maximized. `nil`

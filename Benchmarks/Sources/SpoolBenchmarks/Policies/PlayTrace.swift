@@ -36,7 +36,7 @@ struct PlayTrace: Sendable {
         var resource: Int32
         var first: Int32
         var count: Int32
-        var sitting: Int32
+        var session: Int32
         var flags: Flags
 
         var blocks: Range<Int32> { first..<first + count }

@@ -49,7 +49,7 @@ struct PlayTraceBuilder {
         var (next, now) = (position, time)
         func event(_ first: Int32, _ count: Int32, _ flags: PlayTrace.Flags) -> PlayTrace.Event {
             PlayTrace.Event(
-                time: now, resource: resource, first: first, count: count, sitting: sessions, flags: flags)
+                time: now, resource: resource, first: first, count: count, session: sessions, flags: flags)
         }
         if position > 0 {
             events.append(event(position, min(4, count - position), .start))
@@ -82,7 +82,7 @@ struct PlayTraceBuilder {
         sessions += 1
         events.append(
             PlayTrace.Event(
-                time: time, resource: resource, first: 0, count: blockCount(resource), sitting: sessions,
+                time: time, resource: resource, first: 0, count: blockCount(resource), session: sessions,
                 flags: [.start, .end, .completed, .scan]))
     }
 }

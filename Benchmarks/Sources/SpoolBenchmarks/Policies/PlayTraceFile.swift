@@ -51,7 +51,7 @@ extension PlayTrace {
                 continue
             }
             guard fields.count == 6, let time = Double(fields[0]), time.isFinite, let begin = Int32(fields[2]),
-                let count = Int32(fields[3]), let sitting = Int32(fields[4]), let flags = UInt8(fields[5])
+                let count = Int32(fields[3]), let session = Int32(fields[4]), let flags = UInt8(fields[5])
             else { throw refuse("expected “TIME ID FIRST COUNT SESSION FLAGS”") }
             guard let resource = numbers[String(fields[1])] else { throw refuse("no resource \(fields[1])") }
             guard begin >= 0, count >= 0, begin <= resources[Int(resource)].blockCount - count else {
@@ -60,7 +60,7 @@ extension PlayTrace {
             guard time >= events.last?.time ?? time else { throw refuse("the event is earlier than the previous one") }
             events.append(
                 Event(
-                    time: time, resource: resource, first: begin, count: count, sitting: sitting,
+                    time: time, resource: resource, first: begin, count: count, session: session,
                     flags: Flags(rawValue: flags)))
         }
         self.init(name: name, resources: resources, events: events)

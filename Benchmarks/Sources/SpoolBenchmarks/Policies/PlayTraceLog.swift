@@ -14,7 +14,7 @@ extension PlayTrace {
     }
 
     /// The current playback session of one client with one resource.
-    private struct Sitting {
+    private struct Session {
         var number: Int32
         var last: Double
         /// The index of the session's last event.
@@ -30,7 +30,7 @@ extension PlayTrace {
     /// - Throws: ``BenchmarkError`` with a line number.
     init(accessLog text: String, name: String) throws {
         var numbers: [String: Int32] = [:]
-        var sessions: [String: Sitting] = [:]
+        var sessions: [String: Session] = [:]
         var resources: [Resource] = []
         var events: [Event] = []
         var count: Int32 = 0
@@ -64,11 +64,11 @@ extension PlayTrace {
             events.append(
                 Event(
                     time: max(time, events.last?.time ?? time), resource: resource, first: first, count: end - first,
-                    sitting: flags.contains(.start) ? count : sessions[reader]?.number ?? count, flags: flags))
-            sessions[reader] = Sitting(
-                number: events[events.count - 1].sitting, last: time, event: events.count - 1)
+                    session: flags.contains(.start) ? count : sessions[reader]?.number ?? count, flags: flags))
+            sessions[reader] = Session(
+                number: events[events.count - 1].session, last: time, event: events.count - 1)
         }
-        for sitting in sessions.values { Self.end(sitting, &events) }
+        for session in sessions.values { Self.end(session, &events) }
         for index in events.indices where events[index].flags.contains(.end) {
             let event = events[index]
             if event.first + event.count >= resources[Int(event.resource)].blockCount {
@@ -78,5 +78,5 @@ extension PlayTrace {
         self.init(name: name, resources: resources, events: events, hasOneUser: false)
     }
 
-    private static func end(_ sitting: Sitting, _ events: inout [Event]) { events[sitting.event].flags.insert(.end) }
+    private static func end(_ session: Session, _ events: inout [Event]) { events[session.event].flags.insert(.end) }
 }

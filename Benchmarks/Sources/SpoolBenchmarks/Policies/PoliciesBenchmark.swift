@@ -86,7 +86,7 @@ struct PolicyComparison {
         }
         guard options.files.isEmpty, options.capacities.count == 3 else { return Report(tables: [table]) }
         var means = Table("policy", "bytes ÷ bound", "starts ÷ bound", note: "Means; the bytes exclude long videos.")
-        var promises: [Promise] = []
+        var goals: [Goal] = []
         for strategy in Self.strategies {
             let own = rows.filter { $0.policy == strategy.name }
             let bytes = mean(own.filter { !$0.trace.hasPrefix("T3") }.map { $0.byteHit / $0.boundByteHit })
@@ -94,17 +94,17 @@ struct PolicyComparison {
             means.add(strategy.name, decimal(bytes), decimal(starts))
             if strategy.name.hasPrefix("standard") {
                 let goal = strategy.hasHint ? 0.88 : 0.85
-                promises.append(
-                    Promise(
+                goals.append(
+                    Goal(
                         name: "eviction, \(strategy.name): bytes ÷ bound", spool: decimal(bytes), goal: "≥ 0.78",
                         isMet: bytes >= 0.78))
-                promises.append(
-                    Promise(
+                goals.append(
+                    Goal(
                         name: "eviction, \(strategy.name): starts ÷ bound", spool: decimal(starts),
                         goal: "≥ \(decimal(goal))", isMet: starts >= goal))
             }
         }
-        return Report(tables: [table, means], promises: promises)
+        return Report(tables: [table, means], goals: goals)
     }
 
     private func mean(_ values: [Double]) -> Double { values.reduce(0, +) / Double(max(1, values.count)) }

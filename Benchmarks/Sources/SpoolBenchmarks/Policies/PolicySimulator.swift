@@ -61,7 +61,7 @@ struct PolicySimulator {
                     }
                     if isThere { outcome.startHits += 1 }
                 }
-                beginSitting(resource)
+                beginSession(resource)
             }
             let range = Int64(event.first) * 65_536..<Int64(event.first + event.count) * 65_536
             let hit = Int(resources[resource].stored.intersection(range).byteCount / 65_536)
@@ -72,13 +72,13 @@ struct PolicySimulator {
             }
             if event.count > 0 { resources[resource].position = range.lowerBound }
             if hit < event.count { store(range, resource) }
-            if event.flags.contains(.end) { endSitting(resource, event) }
+            if event.flags.contains(.end) { endSession(resource, event) }
         }
         outcome.policyNanoseconds = timer.nanoseconds
         return outcome
     }
 
-    private mutating func beginSitting(_ resource: Int) {
+    private mutating func beginSession(_ resource: Int) {
         resources[resource].sessions += 1
         open.append(resource)
         let isFirst = resources[resource].sessions == 1
@@ -88,7 +88,7 @@ struct PolicySimulator {
         }
     }
 
-    private mutating func endSitting(_ resource: Int, _ event: PlayTrace.Event) {
+    private mutating func endSession(_ resource: Int, _ event: PlayTrace.Event) {
         guard resources[resource].sessions > 0 else { return }
         resources[resource].sessions -= 1
         if let place = open.firstIndex(of: resource) { open.remove(at: place) }

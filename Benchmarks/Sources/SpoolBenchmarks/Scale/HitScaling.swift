@@ -16,8 +16,8 @@ extension Benchmark {
             table.add(
                 name, figure(times[0]), peer, figure(times[1]), decimal(pair.ratio), goal.map { "≥ \($0)" } ?? "")
             guard let goal else { return }
-            report.promises.append(
-                Promise(
+            report.goals.append(
+                Goal(
                     name: "\(name), vs. \(peer)", spool: "\(figure(times[0])) µs", peer: "\(figure(times[1])) µs",
                     ratio: decimal(pair.ratio), goal: "≥ \(goal) × as fast", isMet: pair.ratio >= goal))
         }

@@ -15,8 +15,8 @@ extension Benchmark {
             let figures = (decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio))
             table.add(name, figures.0, peer, figures.1, figures.2, goal)
             guard let isMet else { return }
-            report.promises.append(
-                Promise(
+            report.goals.append(
+                Goal(
                     name: "100,000 resources: \(name), vs. \(peer)", spool: "\(figures.0) ms",
                     peer: "\(figures.1) ms", ratio: figures.2, goal: goal, isMet: isMet))
         }

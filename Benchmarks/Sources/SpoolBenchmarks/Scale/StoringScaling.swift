@@ -24,7 +24,7 @@ extension Benchmark {
         }
 
         var table = Table("readers waiting elsewhere", "Spool, µs", "with 10, µs", "more than with 10, µs", "goal")
-        var promises: [Promise] = []
+        var goals: [Goal] = []
         for readers in [100, 400, 1600] {
             let pair = try await Pair.alternating(rounds: 5) {
                 try await store(readers)
@@ -36,8 +36,8 @@ extension Benchmark {
             table.add(
                 figure(Double(readers)), figure(time), figure(few), figure(more), readers == 1600 ? "≤ 20" : "")
             guard readers == 1600 else { continue }
-            promises.append(
-                Promise(
+            goals.append(
+                Goal(
                     name: "storing a chunk with 1,600 readers elsewhere, vs. 10", spool: "\(figure(time)) µs",
                     peer: "\(figure(few)) µs", ratio: "+ \(figure(more)) µs", goal: "≤ 20 µs more", isMet: more <= 20))
         }
@@ -45,7 +45,7 @@ extension Benchmark {
         table.note =
             "2,048 chunks per round: writing, checksums and delivery to one reader. The others wait at "
             + "four distant offsets whose bytes are never received."
-        return Report(tables: [table], promises: promises)
+        return Report(tables: [table], goals: goals)
     }
 }
 

@@ -3,19 +3,19 @@ import Spool
 
 extension Benchmark {
     /// The cost of opening a stored long video and of evicting it in steps, compared with a short track.
-    static let scaleFilm = Benchmark(
+    static let scaleVideo = Benchmark(
         name: "scale-film",
         summary: "a stored video of 10 GB: ms to the first bytes after opening, s to evict all of it in steps of 8 MiB"
     ) {
-        let film = try await Film(length: 10_000_000_000)
-        let song = try await Film(length: 4_000_000)
+        let video = try await Video(length: 10_000_000_000)
+        let song = try await Video(length: 4_000_000)
         let start = try await Pair.alternating(rounds: 11) {
-            try await film.firstBytes(at: 0)
+            try await video.firstBytes(at: 0)
         } peer: {
             try await song.firstBytes(at: 0)
         }
         let middle = try await Pair.alternating(rounds: 11) {
-            try await film.firstBytes(at: 5_000_000_000)
+            try await video.firstBytes(at: 5_000_000_000)
         } peer: {
             try await song.firstBytes(at: 2_000_000)
         }
@@ -24,10 +24,10 @@ extension Benchmark {
         for (name, pair, goal) in [("at the start", start, "≤ 5"), ("in the middle", middle, "")] {
             opening.add(name, decimal(median(pair.spool)), decimal(median(pair.peer)), decimal(pair.ratio), goal)
         }
-        opening.note = "The video was stored in \(figure(film.storingSeconds)) s."
+        opening.note = "The video was stored in \(figure(video.storingSeconds)) s."
 
-        let smaller = try await Film(length: 1_000_000_000)
-        let (small, large) = (try await smaller.drain(), try await film.drain())
+        let smaller = try await Video(length: 1_000_000_000)
+        let (small, large) = (try await smaller.drain(), try await video.drain())
         var draining = Table(
             "evicting in steps of 8 MiB", "evicted, GB", "µs for each 8 MiB", "s for each GB", "s for all")
         for (name, drain) in [("a video of 1 GB", small), ("a video of 10 GB", large)] {
@@ -41,8 +41,8 @@ extension Benchmark {
         let time = median(start.spool)
         return Report(
             tables: [opening, draining],
-            promises: [
-                Promise(
+            goals: [
+                Goal(
                     name: "first byte of a stored video of 10 GB, vs. a track's", spool: "\(decimal(time)) ms",
                     peer: "\(decimal(median(start.peer))) ms", ratio: decimal(start.ratio), goal: "≤ 5 ms",
                     isMet: time <= 5)
@@ -51,7 +51,7 @@ extension Benchmark {
 }
 
 /// A cache directory with one resource, played once from start to end.
-private struct Film {
+private struct Video {
     let length: Int64
     /// The time that playback took at the speed at which bytes were received, in seconds.
     let storingSeconds: Double

@@ -2,7 +2,7 @@
 import Foundation
 
 /// A typical web video of 60 s and about 20 MB, H.264 and AAC in MPEG-4, with its index at the start.
-enum BenchmarkFilm {
+enum BenchmarkVideo {
     /// Creates the video with ffmpeg. It shows a test image with noise, which needs the full bit rate.
     ///
     /// - Throws: ``BenchmarkError`` if ffmpeg is missing or fails.
