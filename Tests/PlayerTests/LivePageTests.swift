@@ -22,8 +22,12 @@ struct LivePageTests {
     @Test("D100: if the server ends the live page's connection, the page shows the reason and reconnects")
     func limits() async throws { try await run("limit", "silence") }
 
-    @Test("D77: text has enough contrast, controls have names, and the layout adapts to narrow and right-to-left pages")
-    func accessibility() async throws { try await run("contrast", "names", "narrow", "rtl", "motion", "locale") }
+    @Test(
+        "D77: text and graphics have enough contrast, controls have names, and the layout fits narrow and RTL pages"
+    )
+    func accessibility() async throws {
+        try await run("contrast", "graphics", "names", "narrow", "rtl", "motion", "locale")
+    }
 
     @Test("D78: the live page renders within its time limits, even with hundreds of resources")
     func drawing() async throws { try await run("paint", "frames", resourceCount: 500) }

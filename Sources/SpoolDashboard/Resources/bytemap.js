@@ -12,7 +12,9 @@ export const palette = () => {
     if (colors) return colors;
     const style = getComputedStyle(document.documentElement);
     colors = Object.fromEntries(colorNames.map(name => [name, style.getPropertyValue(`--map-${name}`).trim()]));
-    for (const name of ["quiet", "ink", "rule", "card"]) colors[name] = style.getPropertyValue(`--${name}`).trim();
+    for (const name of ["quiet", "ink", "rule", "card", "edge"]) {
+        colors[name] = style.getPropertyValue(`--${name}`).trim();
+    }
     return colors;
 };
 
@@ -65,6 +67,24 @@ const storedPath = (resource, width, height) => {
     return path;
 };
 
+/// Draws the background of a map with its edge, which narrow cells have only above and below.
+export const drawTrack = (context, top, width, height) => {
+    const color = palette(), inset = width < 4 ? 0 : 1;
+    context.fillStyle = color.edge;
+    context.fillRect(0, top, width, height);
+    context.fillStyle = color.track;
+    context.fillRect(inset, top + 1, width - 2 * inset, height - 2);
+};
+
+/// Fills a rectangle. A line of the page's background on both sides separates it from rectangles of a similar color.
+export const drawSeparated = (context, name, x, top, width, height) => {
+    const color = palette();
+    context.fillStyle = color.card;
+    context.fillRect(x - 1, top, width + 2, height);
+    context.fillStyle = color[name];
+    context.fillRect(x, top, width, height);
+};
+
 /// The current position of a request in progress, which moves at its rate between two updates.
 const advance = (entry, now, scale) => {
     if (!mayMove()) return entry.position;
@@ -84,8 +104,7 @@ export const drawMap = (context, resource, { top, width, height }, now) => {
     const color = palette(), scale = width / extent(resource);
     context.save();
     context.translate(0, top);
-    context.fillStyle = color.track;
-    context.fillRect(0, 0, width, height);
+    drawTrack(context, 0, width, height);
     context.fillStyle = color.stored;
     context.fill(storedPath(resource, width, height));
     if (resource.kind !== "file") {
@@ -100,30 +119,24 @@ export const drawMap = (context, resource, { top, width, height }, now) => {
     let moves = false;
     const markHeight = Math.min(top, 9);
     for (const { range: [start, end], time } of store.evictions.get(resource.key) ?? []) {
-        const opacity = 1 - (now - time) / fadeMilliseconds;
-        if (opacity <= 0) continue;
-        context.globalAlpha = mayMove() ? opacity : 0.7;
-        context.fillStyle = color.evicted;
-        context.fillRect(start * scale, 0, Math.max(2, (end - start) * scale), height);
+        const rest = fadeMilliseconds - (now - time);
+        if (rest <= 0) continue;
+        context.globalAlpha = mayMove() ? Math.min(1, rest / 1000) : 1;
+        drawSeparated(context, "evicted", start * scale, 0, Math.max(2, (end - start) * scale), height);
         moves ||= mayMove();
     }
     context.globalAlpha = 1;
     for (const transfer of store.transfers.get(resource.key) ?? []) {
         const position = advance(transfer, now, scale), x = position * scale, from = transfer.start * scale;
         const end = (transfer.end ?? resource.length ?? position) * scale;
-        context.fillStyle = color.arriving;
-        context.fillRect(from, 0, Math.max(2, x - from), height);
-        context.globalAlpha = 0.55;
+        drawSeparated(context, "arriving", from, 0, Math.max(2, x - from), height);
         context.fillRect(x, height - 2, Math.max(0, end - x), 2);
-        context.globalAlpha = 1;
-        context.fillStyle = color.head;
-        context.fillRect(Math.min(x, width - 2), 0, 2, height);
+        drawSeparated(context, "head", Math.min(x, width - 2), 0, 2, height);
         moves ||= mayMove() && now - transfer.time < 1500;
     }
     for (const reader of store.readers.get(resource.key) ?? []) {
         const before = reader.drawn, x = Math.min(width - 1, Math.max(1, advance(reader, now, scale) * scale));
-        context.fillStyle = reader.isWaiting ? color.waiting : color.reader;
-        context.fillRect(x - 1, -2, 2, height + 2);
+        drawSeparated(context, reader.isWaiting ? "waiting" : "reader", x - 1, -2, 2, height + 2);
         context.beginPath();
         context.moveTo(x - 4, -markHeight);
         context.lineTo(x + 4, -markHeight);

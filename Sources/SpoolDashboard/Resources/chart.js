@@ -1,5 +1,5 @@
 // Draws the charts of the last hour on a canvas, and shows the values at the pointer or the keyboard's position.
-import { contextOf, palette } from "./bytemap.js";
+import { contextOf, drawSeparated, palette } from "./bytemap.js";
 import { make, setText } from "./elements.js";
 import { minute, time } from "./format.js";
 import { addDrawing, requestFrame } from "./frames.js";
@@ -109,7 +109,6 @@ export class Chart {
             });
             if (this.isStacked) {
                 for (let index = values.length - 1; index >= 0; index -= 1) context.lineTo(x(index), y(base[index]));
-                context.globalAlpha = 0.8;
                 context.fill();
                 base = values;
             } else {
@@ -117,7 +116,6 @@ export class Chart {
                 context.lineJoin = "round";
                 context.stroke();
             }
-            context.globalAlpha = 1;
         }
         context.fillStyle = color.quiet;
         context.textAlign = "left";
@@ -144,8 +142,7 @@ export class Chart {
             }
         }
         if (this.#selected !== null) {
-            context.fillStyle = color.ink;
-            context.fillRect(x(this.#selected) - 0.5, 0, 1, chartHeight);
+            drawSeparated(context, "ink", Math.round(x(this.#selected) - 0.5), 0, 1, chartHeight);
         }
         return false;
     }

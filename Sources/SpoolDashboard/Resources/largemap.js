@@ -1,5 +1,5 @@
 // The large map of one resource: bytes or files of a stream, axes of bytes and time, and the playhead.
-import { contextOf, describe, drawMap, extent, palette } from "./bytemap.js";
+import { contextOf, describe, drawMap, drawSeparated, drawTrack, extent, palette } from "./bytemap.js";
 import { make, setText } from "./elements.js";
 import { axisBytes, bytes, clock, percent, rate } from "./format.js";
 import { addDrawing, requestFrame } from "./frames.js";
@@ -96,8 +96,9 @@ export class LargeMap {
                 if (store.transfers.has(file.key) || store.readers.has(file.key)) {
                     moves = drawMap(context, file, box, now) || moves;
                 } else {
-                    context.fillStyle = isReceived ? color.arriving : color.track;
-                    context.fillRect(0, box.top, inner, box.height);
+                    drawTrack(context, box.top, inner, box.height);
+                    context.fillStyle = color.arriving;
+                    if (isReceived) context.fillRect(0, box.top, inner, box.height);
                     context.fillStyle = color.stored;
                     const share = file.complete ? 1 : file.storedBytes / (file.length || Infinity);
                     context.fillRect(0, box.top, inner * share, box.height);
@@ -144,9 +145,7 @@ export class LargeMap {
     }
 
     #playhead(context, x) {
-        const color = palette();
-        context.fillStyle = color.ink;
-        context.fillRect(Math.max(0, x - 1.5), 6, 3, bandTop + bandHeight);
+        drawSeparated(context, "ink", Math.max(0, x - 1.5), 6, 3, bandTop + bandHeight);
         context.beginPath();
         context.arc(Math.max(5, x), 6, 5, 0, 7);
         context.fill();

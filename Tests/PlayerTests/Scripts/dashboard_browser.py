@@ -12,8 +12,8 @@ from selenium import webdriver
 from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
-# The visible texts whose contrast with their background is below AA (WCAG 2.2, 1.4.3). Disabled controls are exempt.
-LOW_CONTRAST = """
+# Functions that compute colors and their luminance.
+COLORS = """
 const parse = text => (text.match(/[\\d.]+/g) ?? []).map(Number);
 const canvas = new OffscreenCanvas(1, 1).getContext("2d", { willReadFrequently: true });
 const rgba = text => {
@@ -31,6 +31,10 @@ const background = element => {
     }
     return layers.reduce((below, layer) => over(layer, below), [255, 255, 255]);
 };
+"""
+
+# The visible texts whose contrast with their background is below AA (WCAG 2.2, 1.4.3). Disabled controls are exempt.
+LOW_CONTRAST = COLORS + """
 const found = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
 let count = 0;
 for (let node = walker.nextNode(); node; node = walker.nextNode()) {
@@ -45,6 +49,106 @@ for (let node = walker.nextNode(); node; node = walker.nextNode()) {
     if (ratio < (isLarge ? 3 : 4.5)) found.push(`${text.slice(0, 40)}: ${ratio.toFixed(2)}`);
 }
 return { count, found };
+"""
+
+# The graphics and fields whose contrast with their neighbors is below AA (WCAG 2.2, 1.4.11). The script draws a chart
+# and a map with all kinds of bytes and readers, and compares the colors of pixels.
+LOW_GRAPHICS_CONTRAST = COLORS + """
+const done = arguments[0], found = [], colors = new Set();
+const ratio = (a, b) => { const [x, y] = [light(a), light(b)].sort((x, y) => y - x); return (x + 0.05) / (y + 0.05); };
+const variable = name => {
+    const color = rgba(getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim());
+    return color.slice(0, 3);
+};
+let count = 0;
+const check = (name, a, b) => {
+    count += 1;
+    if (ratio(a, b) < 3) found.push(`${name}: ${ratio(a, b).toFixed(2)}`);
+};
+const isSame = (a, b) => a.every((value, index) => Math.abs(value - b[index]) < 2);
+const named = Object.fromEntries(["card", "edge", "ink", ...["track", "stored", "arriving", "head", "evicted", "reader",
+    "waiting"].map(name => `map-${name}`), "chart-cache", "chart-origin"].map(name => [name, variable(name)]));
+// The colors along a line of pixels. Pixels at the edge of two areas can have a mixed color, and are skipped.
+const along = (context, box, names) => {
+    const { data } = context.getImageData(...box), list = [];
+    for (let index = 0; index < data.length; index += 4) {
+        const pixel = data[index + 3] === 0 ? named.card : [...data.slice(index, index + 3)];
+        const name = names.find(each => isSame(pixel, named[each]));
+        if (name && list.at(-1) !== name) list.push(name);
+    }
+    return list;
+};
+// Marks are drawn above areas, and a line of the background's color may be between two of them.
+const backgrounds = ["card", "edge", "map-track"];
+const compare = (name, list) => list.forEach((each, index) => {
+    colors.add(each);
+    const next = list[index + 1];
+    if (!next || backgrounds.includes(each) && backgrounds.includes(next)) return;
+    check(`${name}, ${each} next to ${next}`, named[each], named[next]);
+});
+(async () => {
+    const load = name => import(new URL(name, document.baseURI));
+    const [{ drawMap, contextOf }, { store }, { Chart }] = await Promise.all(
+        ["bytemap.js", "store.js", "chart.js"].map(load));
+    const resource = { key: "test", kind: "file", length: 400, ranges: [[0, 100], [200, 240], [300, 340]] };
+    const mark = { position: 20, drawn: 20, bytesPerSecond: 0, time: performance.now() };
+    store.evictions.set("test", [{ range: [100, 150], time: performance.now() },
+        { range: [240, 260], time: performance.now() }]);
+    store.transfers.set("test", [{ ...mark, id: 1, start: 150, position: 180, drawn: 180, end: 200 },
+        { ...mark, id: 2, start: 340, position: 360, drawn: 360, end: 380 }]);
+    store.readers.set("test", [{ ...mark, id: 1 }, { ...mark, id: 2, position: 60, drawn: 60, isWaiting: true },
+        { ...mark, id: 3, position: 120, drawn: 120 }, { ...mark, id: 4, position: 165, drawn: 165, isWaiting: true },
+        { ...mark, id: 5, position: 280, drawn: 280 }, { ...mark, id: 6, position: 390, drawn: 390, isWaiting: true }]);
+    const context = contextOf(document.createElement("canvas"), 400, 40);
+    drawMap(context, resource, { top: 10, width: 400, height: 20 }, performance.now());
+    for (const group of [store.evictions, store.transfers, store.readers]) group.delete("test");
+    const mapNames = Object.keys(named).filter(name => !name.startsWith("chart") && name !== "ink");
+    compare("map", along(context, [0, 20, 400, 1], mapNames));
+    const [above, edge] = along(context, [270, 0, 1, 40], mapNames);
+    check(`edge of the map, ${edge}`, named[above], named[edge]);
+    const line = along(context, [370, 20, 1, 20], mapNames);
+    if (!line.includes("map-arriving")) found.push(`the requested range is not marked: ${line}`);
+    for (const name of mapNames) if (!colors.has(name)) found.push(`${name} is not drawn`);
+
+    const chart = new Chart({ title: "", format: String, isStacked: true, series: [
+        { label: "a", color: "chart-cache", value: () => 40_000 },
+        { label: "b", color: "chart-origin", value: () => 40_000 }] });
+    document.querySelector("main").append(chart.element);
+    chart.show([{ time: 0 }, { time: 1 }], "");
+    chart.canvas.dispatchEvent(new KeyboardEvent("keydown", { key: "Home" }));
+    await new Promise(resolve => setTimeout(resolve, 200));
+    const height = chart.canvas.height - 25, names = ["card", "ink", "chart-cache", "chart-origin"];
+    for (const box of [[300, 0, 1, height], [0, height - 20, 300, 1]]) {
+        const list = along(chart.canvas.getContext("2d"), box, names);
+        if (list.length < 2) found.push(`the chart is not drawn: ${list}`);
+        compare("chart", list);
+    }
+    chart.element.remove();
+
+    const outside = element => background(element.parentElement);
+    const shown = selector => [...document.querySelectorAll(selector)].filter(each => each.checkVisibility());
+    for (const field of shown("input:not([type=checkbox]), select, textarea")) {
+        const below = outside(field), edge = over(rgba(getComputedStyle(field).borderTopColor), below);
+        check(`edge of ${field.id || field.ariaLabel}`, edge, below);
+    }
+    for (const bar of shown(".bar")) {
+        check("edge of a bar", rgba(getComputedStyle(bar).borderTopColor), outside(bar));
+        check("part of a bar", background(bar.firstChild), background(bar));
+    }
+    for (const flight of shown(".flight")) {
+        check(flight.className, background(flight), outside(flight));
+        if (flight.firstChild.offsetWidth > 0) {
+            check("wait for the first byte", background(flight), background(flight.firstChild));
+        }
+    }
+    for (const item of shown(".legend li")) {
+        check(item.innerText, rgba(getComputedStyle(item, "::before").backgroundColor), background(item));
+    }
+    for (const element of shown("button, a, input, select, [role=row], main")) {
+        check("focus", variable("accent"), outside(element));
+    }
+    done({ count, found });
+})().catch(error => done({ count, found: [String(error)] }));
 """
 
 # Collects the duration of each frame of the page's drawing loop.

@@ -2,7 +2,7 @@
 import statistics
 import time
 
-from dashboard_browser import LOW_CONTRAST
+from dashboard_browser import LOW_CONTRAST, LOW_GRAPHICS_CONTRAST
 
 # The visible texts in which a number is shown to the right of the unit that follows it.
 SCRAMBLED = """
@@ -41,6 +41,22 @@ def check_contrast(page):
         open_dialog(page)
         result = page.js(LOW_CONTRAST)
         assert not result["found"], f"{scheme} dialog: {result['found'][:5]}"
+    return counts
+
+
+def check_graphics(page):
+    """Checks the contrast of maps, charts, bars, fields and the focus with their neighbors."""
+    counts = {}
+    for scheme in ["light", "dark"]:
+        for view in page.views():
+            page.emulate(scheme=scheme)
+            page.open(view)
+            result = page.driver.execute_async_script(LOW_GRAPHICS_CONTRAST)
+            assert not result["found"], f"{scheme} {view}: {sorted(set(result['found']))[:8]}"
+            counts[scheme] = counts.get(scheme, 0) + result["count"]
+        open_dialog(page)
+        result = page.driver.execute_async_script(LOW_GRAPHICS_CONTRAST)
+        assert not result["found"], f"{scheme} dialog: {sorted(set(result['found']))[:8]}"
     return counts
 
 
