@@ -1,6 +1,7 @@
 import AsyncHTTPClient
 import Foundation
 import NIOCore
+import NIOHTTP1
 import Spool
 import SpoolHTTP
 import SpoolProxy
@@ -37,6 +38,12 @@ struct LivePageTests {
     )
     func paths() async throws { try await run("paths", "dialogs") }
 
+    @Test("D105: maps, waterfalls and filters agree with the stored media, and the playhead follows playback")
+    func contents() async throws { try await run("menus", "maps", "waterfall", "playhead") }
+
+    @Test("D106: operators can save files and unpin media on the live page")
+    func changes() async throws { try await run("download", "unpin") }
+
     /// Runs some of the script's checks on a server with stored media.
     ///
     /// - Parameter resourceCount: The number of small resources in addition to the media.
@@ -62,8 +69,8 @@ private enum DebianBrowser {
     }()
 }
 
-/// A server whose cache contains media of several types, and whose readers have waited for each of the reasons that the
-/// page shows.
+/// A server whose cache contains media of several types and of two origins. Its readers have waited for each of the
+/// reasons that the page shows.
 private enum LivePageStage {
     /// Calls `body` with the URL of the page, the operator's token, and the URL of a video that is not stored.
     static func run(with count: Int, _ body: (String, String, String) async throws -> Void) async throws {
@@ -73,6 +80,7 @@ private enum LivePageStage {
         resources["/talk.mp4"] = video
         resources["/trip.mp4"] = video
         resources["/sound.mp3"] = OriginResource(.file(try await SampleMedia.mp3.file()))
+        resources["/part.mp4"] = video
         for index in 0..<count { resources["/small\(index).mp3"] = OriginResource(.data(Data(count: 2000))) }
         // Each wait is longer than a quarter of a second.
         var slow = video
@@ -126,17 +134,18 @@ private enum LivePageStage {
         _ server: ProxyServer, _ cache: MediaCache, _ origin: OriginServer, _ stream: Presentation.Files,
         _ count: Int
     ) async throws {
-        func get(_ path: String) async throws {
-            let url = try #require(server.url(for: origin.url(path)))
-            let response = try await HTTPClient.shared.execute(
-                HTTPClientRequest(url: url.absoluteString), timeout: .seconds(60))
+        func get(_ path: String, host: String = "127.0.0.1", range: String? = nil) async throws {
+            let url = try #require(server.url(for: origin.url(path, host: host)))
+            var request = HTTPClientRequest(url: url.absoluteString)
+            if let range { request.headers.add(name: "Range", value: range) }
+            let response = try await HTTPClient.shared.execute(request, timeout: .seconds(60))
             for try await _ in response.body {}
         }
         try await get("/evicted.mp4")
         try await cache.evict(to: 0)
-        for path in ["/slow.mp4", "/evicted.mp4", "/retried.mp4", "/sound.mp3", "/talk.mp4", "/talk.mp4"] {
-            try await get(path)
-        }
+        try await get("/part.mp4", range: "bytes=0-9999")
+        try await get("/sound.mp3", host: "localhost")
+        for path in ["/slow.mp4", "/evicted.mp4", "/retried.mp4", "/talk.mp4", "/talk.mp4"] { try await get(path) }
         let playlist = try String(contentsOf: stream.folder.appendingPathComponent("stream.m3u8"), encoding: .utf8)
         try await get(stream.entry)
         for line in playlist.split(separator: "\n") where !line.hasPrefix("#") { try await get("/\(line)") }

@@ -23,6 +23,7 @@ import urllib.request
 
 from selenium.webdriver.common.keys import Keys
 
+import dashboard_contents
 import dashboard_measures
 from dashboard_browser import LOW_CONTRAST, Page
 
@@ -423,8 +424,8 @@ def main():
     parser.add_argument("--preload", default="https://media.example/trip/video.mp4")
     parser.add_argument("--seconds", type=int, default=600)
     arguments = parser.parse_args()
-    checks = {name.removeprefix("check_"): check for name, check in {**globals(), **vars(dashboard_measures)}.items()
-              if name.startswith("check_")}
+    functions = {**globals(), **vars(dashboard_measures), **vars(dashboard_contents)}
+    checks = {name.removeprefix("check_"): check for name, check in functions.items() if name.startswith("check_")}
     chosen = arguments.checks or [name for name in checks if name != "memory"]
     extra = {"paths": [arguments.preload], "silence": [arguments.preload], "memory": [arguments.seconds]}
     results, page = {}, Page(arguments.url, arguments.token)
