@@ -199,8 +199,8 @@ export class SettingsView {
         if (kind === "size") value = parseSize(text);
         if (name === "allowedHosts") value = text.split(/[\s,]+/).filter(Boolean);
         input.setCustomValidity(value === undefined ? "Enter a size such as 50 GB." : "");
-        if (!input.reportValidity()) return;
         input.addEventListener("input", () => input.setCustomValidity(""), { once: true });
+        if (!input.reportValidity()) return;
         if (!await this.#confirms(name, label, value)) return;
         const response = await actions.perform({ action: "set", name, value }, () => `${label} changed.`);
         if (response) this.#load();

@@ -6,6 +6,7 @@ import urllib.parse
 import urllib.request
 
 from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.select import Select
 
 # For each column of a map's pixels, whether its color is the one of stored bytes.
@@ -197,6 +198,54 @@ def check_unpin(page):
     page.wait(lambda: not pinned() and "pinned" not in page.text(".resource-head"))
     assert not dialog_title(page), "unpinning asks for confirmation, although the capacity is unlimited"
     return {}
+
+
+def check_capacity(page):
+    """Changes the capacity. A change that evicts media, and unpinning media that does not fit, must be confirmed."""
+    page.open("#/settings", with_token=True)
+    capacity = lambda: page.js("return fetch('api/status').then(response => response.json())")["capacityBytes"]
+
+    def enter(text):
+        page.wait(lambda: page.js("return document.getElementById('setting-capacity') !== null"))
+        field = page.driver.find_element("id", "setting-capacity")
+        field.send_keys(Keys.CONTROL, "a", Keys.DELETE)
+        field.send_keys(text, Keys.ENTER)
+
+    enter("much")
+    page.wait(lambda: page.js("return document.getElementById('setting-capacity').validationMessage !== ''"))
+    assert capacity() is None
+    enter("1.5 TB")
+    page.wait(lambda: capacity() == 1_500_000_000_000)
+    page.wait(lambda: "changed on this page" in page.text("#view-settings")
+              and page.js("return document.getElementById('setting-capacity').value") == "1.5 TB")
+    pinned = next(r for r in page.stored() if r["pinned"])
+    stored = page.stored()
+    smaller = f"{pinned['storedBytes'] // 2000} kB"
+    enter(smaller)
+    page.wait(lambda: dialog_title(page) == "Change capacity?")
+    assert "will evict at least" in page.text("dialog") and "Pinned media is not evicted" in page.text("dialog")
+    page.press(Keys.ENTER)  # The focus is on the button that cancels.
+    page.wait(lambda: not dialog_title(page))
+    time.sleep(0.5)
+    assert capacity() == 1_500_000_000_000 and len(page.stored()) == len(stored)
+    enter(smaller)
+    page.wait(lambda: dialog_title(page) == "Change capacity?")
+    click(page, "dialog", "Change")
+    page.wait(lambda: [r["key"] for r in page.stored()] == [pinned["key"]])
+
+    page.open()
+    page.wait(lambda: len(page.rows()) == 1)
+    select(page, pinned["key"])
+    for answer, is_pinned in [("Cancel", True), ("Unpin", False)]:
+        click(page, ".selection", "Unpin")
+        page.wait(lambda: dialog_title(page) == "Unpin 1 resource?")
+        click(page, "dialog", answer)
+        page.wait(lambda: not dialog_title(page))
+        page.wait(lambda: any(r["pinned"] for r in page.stored()) == is_pinned)
+    page.open("#/settings")
+    enter("")
+    page.wait(lambda: capacity() is None)
+    return {"capacity": smaller, "evicted": len(stored)}
 
 
 def check_menus(page):
