@@ -41,8 +41,8 @@ struct LivePageTests {
     @Test("D105: maps, waterfalls and filters agree with the stored media, and the playhead follows playback")
     func contents() async throws { try await run("menus", "maps", "waterfall", "playhead") }
 
-    @Test("D106: operators can save files, unpin media, and change the capacity, on the live page")
-    func changes() async throws { try await run("download", "unpin", "capacity") }
+    @Test("D106: operators can save, preload and unpin selected media, and change the capacity, on the live page")
+    func changes() async throws { try await run("download", "preload", "unpin", "capacity") }
 
     /// Runs some of the script's checks on a server with stored media.
     ///

@@ -135,7 +135,8 @@ export const preload = async (urls = "", pins = true) => {
     const content = [
         make("div", { class: "field" }, make("label", { for: input.id }, "URLs, one on each line"), input,
             make("p", { class: "hint", id: "preload-hint" }, "The whole file is fetched. For the manifest of ",
-                "an HLS or DASH stream, its highest quality is fetched.")),
+                "an HLS or DASH stream, its highest quality is fetched.",
+                urls !== "" && " The list of resources contains no queries. If the origin requires a query, add it.")),
         make("label", {}, check, "Pin the media, so that it is never evicted (for offline playback)"),
     ];
     if (!await openDialog("Preload media", content, { submit: "Preload" })) return;
@@ -143,6 +144,13 @@ export const preload = async (urls = "", pins = true) => {
     if (list.length === 0) return;
     await perform({ action: "preload", urls: list, pin: check.checked }, count =>
         `${plural(count, "preload")} started. The map of each resource shows its progress.`);
+};
+
+/// Prompts for a confirmation, and preloads the missing bytes of files, and streams. Complete files are omitted.
+export const preloadStored = list => {
+    const incomplete = list.filter(({ kind, complete }) => kind !== "file" || !complete);
+    if (incomplete.length === 0) toast("All selected resources are complete.");
+    else preload(incomplete.map(({ url }) => url).join("\n"), incomplete.every(({ pinned }) => pinned));
 };
 
 /// Prompts for a prefix or a tag, and removes the resources that match.

@@ -21,6 +21,7 @@ export class Selection {
             class: "selection card", role: "group", "aria-label": "Selected resources", hidden: true,
         }, this.text, button("Pin", () => actions.pin(this.resources)),
         button("Unpin", () => actions.unpin(this.resources)), button("Verify", () => actions.verify(this.resources)),
+        button("Preload …", () => actions.preloadStored(this.resources)),
         button("Download", () => actions.download(this.resources)),
         button("Remove …", () => remove(this.resources), "danger"), button("Clear", () => {
             this.setAll(false);

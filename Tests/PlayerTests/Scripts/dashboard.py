@@ -4,10 +4,10 @@
 usage: dashboard.py URL TOKEN [CHECK…] [--screenshots DIR] [--preload URL] [--seconds N]
 
 URL is the address of the page, such as http://127.0.0.1:8787/.spool/, and TOKEN the operator's token. Without names of
-checks, it runs all except `memory`. The exit status is 1 if a check fails. The cache needs at least four resources, one
-of them a video of a known length. The check `paths` requires a wait for each cause, and `frames` is useful with 1,000
-resources. The checks `dialogs` and `paths` change the cache. The check `silence` requests missing media at the host of
-`--preload`.
+checks, it runs all except `memory` and `capacity`. The exit status is 1 if a check fails. The cache needs at least four
+resources, one of them a video of a known length. The check `paths` requires a wait for each cause, and `frames` is useful
+with 1,000 resources. The checks `dialogs` and `paths` change the cache. The check `silence` requests missing media at the
+host of `--preload`. The checks of dashboard_contents.py require the media of LivePageTests.swift.
 """
 import argparse
 import contextlib
@@ -424,9 +424,9 @@ def main():
     parser.add_argument("--preload", default="https://media.example/trip/video.mp4")
     parser.add_argument("--seconds", type=int, default=600)
     arguments = parser.parse_args()
-    functions = {**globals(), **vars(dashboard_measures), **vars(dashboard_contents)}
+    functions = {**vars(dashboard_contents), **globals(), **vars(dashboard_measures)}
     checks = {name.removeprefix("check_"): check for name, check in functions.items() if name.startswith("check_")}
-    chosen = arguments.checks or [name for name in checks if name != "memory"]
+    chosen = arguments.checks or [name for name in checks if name not in {"memory", "capacity"}]
     extra = {"paths": [arguments.preload], "silence": [arguments.preload], "memory": [arguments.seconds]}
     results, page = {}, Page(arguments.url, arguments.token)
     try:

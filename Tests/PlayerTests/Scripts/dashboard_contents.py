@@ -175,6 +175,28 @@ def check_download(page):
     return {"bytes": sizes}
 
 
+def check_preload(page):
+    """Preloads the incomplete resources of a selection. Complete files are omitted."""
+    page.open(with_token=True)
+    part, talk, stream = (named(page, each) for each in ["/part.mp4", "/talk.mp4", ".m3u8"])
+    select(page, talk["key"])
+    click(page, ".selection", "Preload …")
+    page.wait(lambda: "are complete" in page.text("#toasts"))
+    assert not dialog_title(page)
+    for resource in [part, stream]:
+        select(page, resource["key"])
+    click(page, ".selection", "Preload …")
+    page.wait(lambda: dialog_title(page) == "Preload media")
+    urls, pins = page.js("""return [document.querySelector('dialog textarea').value.split('\\n'),
+        document.querySelector('dialog [type=checkbox]').checked]""")
+    assert sorted(urls) == sorted([part["url"], stream["url"]]) and not pins, (urls, pins)
+    click(page, "dialog", "Preload")
+    page.wait(lambda: "2 preloads started" in page.text("#toasts"))
+    page.wait(lambda: named(page, "/part.mp4")["complete"])
+    assert not named(page, "/part.mp4")["pinned"]
+    return {"preloaded": len(urls)}
+
+
 def check_unpin(page):
     """Pins two resources, and unpins them in the list and in a resource's view."""
     page.open(with_token=True)
