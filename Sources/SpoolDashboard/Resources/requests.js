@@ -58,11 +58,12 @@ export const waterfall = (requests, showsURL) => {
 };
 
 const causes = {
-    slowOrigin: ["Slow origin",
-        "The origin was the bottleneck. If this happens often, preload media before playing it."],
-    retry: ["Retry after an error", "A request failed and was sent again. Received bytes were not fetched twice."],
-    evicted: ["Evicted", "The bytes were evicted to free space. Pin the media, or raise the capacity."],
-    notStored: ["Not stored yet", "The bytes were requested for the first time, for example after a seek."],
+    // The server does not report whether the origin, the network or a limit of connections delayed a response.
+    slowOrigin: ["Slow response", "The bytes were requested, but received late. The origin or the network was slow, "
+        + "or the request had to wait for another connection. If this happens often, preload media before playing it."],
+    retry: ["Retry after an error", "A request failed, and was sent again."],
+    evicted: ["Evicted", "The bytes had been stored, and were evicted. Pin the media, or raise the capacity."],
+    notStored: ["Not stored", "No request for the bytes was running, for example after a seek."],
 };
 
 const waitLimit = 8;
@@ -84,7 +85,7 @@ export const groupedWaits = list => {
 /// The newest waits of readers, with their causes and hints. With `links`, each entry links to its resource.
 export const waits = (list, { links = false, empty }) => list.length === 0 ? make("p", { class: "empty" }, empty)
     : make("ul", { class: "waits" }, list.slice(0, waitLimit).map((wait, index) => {
-        const [label, hint] = causes[wait.cause] ?? ["Wait", ""];
+        const [label, hint] = causes[wait.cause] ?? ["Unknown cause", null];
         const when = Date.parse(wait.time);
         return make("li", {}, make("p", { class: "line" }, make("span", { class: "tag warn" }, label),
             links && wait.key && make("a", { href: `#/resource/${wait.key}` }, make("bdi", {}, wait.name)),
@@ -92,7 +93,7 @@ export const waits = (list, { links = false, empty }) => list.length === 0 ? mak
             make("time", { class: "quiet", dateTime: wait.time, title: date(when) }, ago(when))),
         make("p", {}, sentence(wait.message)),
         // The hint of several waits with the same cause is shown once.
-        wait.cause !== list[index - 1]?.cause && make("p", { class: "quiet" }, hint));
+        hint !== null && wait.cause !== list[index - 1]?.cause && make("p", { class: "quiet" }, hint));
     }), list.length > waitLimit && make("li", { class: "quiet" }, `${number(list.length - waitLimit)} earlier`));
 
 /// The files of a stream.

@@ -211,6 +211,12 @@ def check_now(page):
             ...Array.from({ length: 30 }, (_, index) => ({ key: String(index % 15), cause: 'slowOrigin' })),
             { key: '0', cause: 'retry' }]).map(({ key, cause, count }) => [key, cause, count])));""")
     assert groups == [[str(key), "slowOrigin", 2] for key in range(7)] + [["0", "retry", 1]], groups
+    shown = page.driver.execute_async_script("""const done = arguments[0];
+        import(new URL('requests.js', document.baseURI)).then(({ waits }) => done(['slowOrigin', 'other'].map(cause =>
+            [...waits([{ cause, message: 'a player waited', time: '2026-01-01T00:00:00Z' }], {}).querySelectorAll(
+                '.tag, p:not(.line)')].map(each => each.textContent))));""")
+    assert "The origin or the network was slow, or the request had to wait" in shown[0][-1], shown
+    assert shown[1] == ["Unknown cause", "A player waited"], shown
     has_errors = page.js("return fetch('api/status').then(response => response.json())")["errors"] > 0
     assert not has_errors or "No errors" not in page.text("#view-now"), page.text("#view-now")
     chart = page.driver.find_element("css selector", "canvas.chart")
@@ -383,7 +389,7 @@ def check_paths(page, preload="https://media.example/trip/video.mp4"):
     saved = page.js("return document.querySelectorAll('.figure .value')[1].innerText")
     assert "Saved by the cache" in page.text(".figures") and saved[0].isdigit(), saved
     page.driver.find_element("link text", "Now").click()
-    causes = ["Slow origin", "Retry after an error", "Evicted"]
+    causes = ["Slow response", "Retry after an error", "Evicted"]
     missing = lambda: [cause for cause in causes if cause not in page.text("#view-now")]
     with contextlib.suppress(AssertionError):
         page.wait(lambda: not missing())
