@@ -178,8 +178,9 @@ export class ResourceView {
             shown: api.playerURL(details.url, api.shownAddress()), label: "Copy the player’s URL",
         });
         if (mediaURL === null) {
-            this.player.replaceChildren(make("p", { class: "empty" }, "The URL contains a query, which is not stored. ",
-                "Play the media in your player."));
+            // The server does not report which of the two reasons applies.
+            this.player.replaceChildren(make("p", { class: "empty" }, "This page can’t play the media, because the URL ",
+                "contains a query, or the page has a separate address. Play the media in your player."));
             return;
         }
         const probe = document.createElement("video");

@@ -190,6 +190,15 @@ def check_resource(page):
         page.wait(lambda: page.js("return document.querySelector('video').currentTime > 0.5"))
         time.sleep(2)  # Playback changes the resource, so the view loads it again.
         assert page.js(PLAYHEAD), "the map of the stream does not show the playhead"
+    page.open()
+    page.js("""const original = fetch;
+        window.fetch = async (path, options) => {
+            const response = await original(path, options);
+            return !/resources\/[^/]+$/.test(path) ? response
+                : Response.json({ ...await response.json(), mediaURL: null });
+        };
+        location.hash = arguments[0]""", page.resource_view())
+    page.wait(lambda: "or the page has a separate address" in page.text(".player"))
     page.open("#/resource/00")
     page.wait(lambda: "not stored" in page.text())
     return {"played": position, "files": files}
