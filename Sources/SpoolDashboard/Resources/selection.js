@@ -27,6 +27,14 @@ export class Selection {
             this.setAll(false);
             this.grid().focus(this.grid().activeKey);
         }));
+        new ResizeObserver(() => this.#uncover()).observe(this.bar);
+    }
+
+    /// Scrolls the row with the focus so that the toolbar does not cover it, and reserves space for later scrolling.
+    #uncover() {
+        const height = this.bar.offsetHeight;
+        document.documentElement.style.scrollPaddingBlockEnd = height > 0 ? `calc(${height}px + 1rem)` : "";
+        if (height > 0) document.activeElement?.closest(".rows [role=row]")?.scrollIntoView({ block: "nearest" });
     }
 
     get resources() {

@@ -2,6 +2,8 @@
 import statistics
 import time
 
+from selenium.webdriver.common.keys import Keys
+
 from dashboard_browser import LOW_CONTRAST, LOW_GRAPHICS_CONTRAST
 
 # The visible texts in which a number is shown to the right of the unit that follows it.
@@ -18,6 +20,13 @@ for (const element of document.querySelectorAll('.figure .value, .figure .note, 
     if (first.top === last.top && first.left > last.left) found.push(element.textContent);
 }
 return found;
+"""
+
+
+# Whether the element with the focus is visible at its upper and lower edge, and not covered by another element.
+UNCOVERED = """
+const element = document.activeElement, { left, top, bottom, width } = element.getBoundingClientRect();
+return [top + 4, bottom - 4].every(y => element.contains(document.elementFromPoint(left + width / 2, y)));
 """
 
 
@@ -95,6 +104,22 @@ def check_narrow(page):
     open_dialog(page)
     assert not overflow(page), f"dialog: {overflow(page)}"
     return {"width": 360}
+
+
+def check_covered(page):
+    """Moves through the rows while one is selected. Toolbars must not cover the row with the focus (WCAG 2.2, 2.4.11)."""
+    for width, height in [(1280, 420), (360, 560)]:
+        page.emulate(width=width, height=height)
+        page.open()
+        page.tab_to(".rows [role=row]", Keys.TAB)
+        count, positions = len(page.stored()), set()
+        for step in [0] + [1] * min(12, count - 1) + [-1] * min(12, count - 1):
+            page.press({0: Keys.SPACE, 1: Keys.ARROW_DOWN, -1: Keys.ARROW_UP}[step])
+            page.wait(lambda: page.js("return document.querySelector('.selection').checkVisibility()"))
+            page.wait(lambda: page.js(UNCOVERED), 2)
+            positions.add(page.js("return scrollY"))
+        assert len(positions) > 2, "the page does not scroll"
+    return {}
 
 
 def check_rtl(page):
