@@ -139,6 +139,24 @@ def check_rtl(page):
     return {}
 
 
+def check_forced(page):
+    """Forces the colors of the system. Bars and legends must stay distinguishable from their background."""
+    try:
+        for view in [*page.views(), "#/resource/" + next(r["key"] for r in page.stored() if r["kind"] == "file")]:
+            page.cdp("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+            page.open(view)
+            invisible = page.js("""
+                const color = (...each) => getComputedStyle(...each).backgroundColor;
+                const shown = text => [...document.querySelectorAll(text)].filter(each => each.checkVisibility());
+                return [...shown('.lane .flight, .bar .part').filter(each => color(each) === color(each.parentElement)),
+                    ...shown('.legend li').filter(each => color(each, '::before') === color(document.body))]
+                    .map(each => each.outerHTML.slice(0, 90));""")
+            assert not invisible, f"{view}: {invisible[:4]}"
+    finally:
+        page.emulate()
+    return {}
+
+
 def check_locale(page):
     """Checks that numbers and dates have the format of the browser's locale."""
     formats = """const done = arguments[0];
