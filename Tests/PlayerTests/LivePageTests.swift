@@ -27,7 +27,8 @@ struct LivePageTests {
         "D77: text and graphics have enough contrast, controls have names, and the layout fits narrow and RTL pages"
     )
     func accessibility() async throws {
-        try await run("contrast", "graphics", "forced", "names", "covered", "narrow", "rtl", "motion", "locale")
+        try await run(
+            "contrast", "graphics", "forced", "names", "covered", "narrow", "large", "rtl", "motion", "locale")
     }
 
     @Test("D78: the live page renders within its time limits, even with hundreds of resources")

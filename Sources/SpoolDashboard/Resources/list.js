@@ -4,7 +4,7 @@ import { addDrawing, requestFrame } from "./frames.js";
 
 /// A grid that scrolls with the page. Each row is identified by the key of its item.
 ///
-/// The element's custom property `--row-height` is the height of a row. The delegate has these functions:
+/// The element's custom property `--row-height` is the height of a row, in rem. The delegate has these functions:
 /// `makeRow(item)` returns an object with `element`, `fillRow(row, item)` updates its texts, and
 /// `drawRow(row, item, now)` draws the row and returns whether the drawing moves.
 export class Grid {
@@ -106,7 +106,9 @@ export class Grid {
     #place() {
         this.#needsLayout = false;
         if (!this.#rowHeight) {
-            this.#rowHeight = parseFloat(getComputedStyle(this.element).getPropertyValue("--row-height")) || 52;
+            const { fontSize } = getComputedStyle(document.documentElement);
+            const height = parseFloat(getComputedStyle(this.element).getPropertyValue("--row-height")) || 3.25;
+            this.#rowHeight = height * parseFloat(fontSize);
         }
         const height = this.#rowHeight, { top } = this.element.getBoundingClientRect();
         this.element.style.blockSize = `${this.items.length * height}px`;

@@ -157,6 +157,28 @@ def check_forced(page):
     return {}
 
 
+def check_large(page):
+    """Doubles the size of text in the browser's settings. Rows must grow, and nothing may extend beyond the page."""
+    page.cdp("Page.enable")
+    page.cdp("Page.setFontSizes", fontSizes={"standard": 32})
+    try:
+        for width in [1280, 640]:
+            page.emulate(width=width)
+            for view in page.views():
+                page.open(view)
+                assert not overflow(page), f"{width} px, {view}: {overflow(page)}"
+            page.open()
+            assert page.js("return getComputedStyle(document.documentElement).fontSize") == "32px"
+            clipped = page.js("""return [...document.querySelectorAll('.rows [role=row]')].filter(row => {
+                const { top, bottom } = row.getBoundingClientRect();
+                return [...row.querySelectorAll('*')].map(each => each.getBoundingClientRect()).some(each =>
+                    each.height > 0 && (each.top < top - 1 || each.bottom > bottom + 1)); }).length""")
+            assert clipped == 0, f"{width} px: the text of {clipped} rows is cut off"
+    finally:
+        page.cdp("Page.setFontSizes", fontSizes={"standard": 16})
+    return {}
+
+
 def check_locale(page):
     """Checks that numbers and dates have the format of the browser's locale."""
     formats = """const done = arguments[0];
