@@ -98,7 +98,7 @@ export class NowView {
         const hour = "in the last hour";
         this.bytesChart.show(samples, `${bytes(sum("savedBytes"))} from the cache and ${bytes(sum("originBytes"))
         } from origins ${hour}`);
-        this.hitChart.show(samples, `${number(sum("hits"))} hits in ${plural(sum("requests"), "request")}, ${
+        this.hitChart.show(samples, `${plural(sum("hits"), "hit")} in ${plural(sum("requests"), "request")}, ${
             plural(sum("errors"), "error")} ${hour}`);
     }
 

@@ -237,6 +237,13 @@ def check_now(page):
         page.js("document.querySelector('a[href^=\"#/errors/\"]').click()")
         page.wait(lambda: page.js(SHOWN, "#view-errors"))
         page.wait(lambda: page.active("return document.activeElement.id.startsWith('error-')"))
+    page.open()
+    page.js("""const original = fetch, sample = { time: '2026-01-01T00:00:00Z', requests: 1, hits: 1, errors: 1,
+            servedBytes: 0, savedBytes: 0, originBytes: 0 };
+        window.fetch = (path, options) => path !== 'api/history' ? original(path, options)
+            : Promise.resolve(Response.json({ intervalSeconds: 10, samples: [sample] }));
+        location.hash = '#/now'""")
+    page.wait(lambda: "1 hit in 1 request, 1 error in the last hour" in page.text("#view-now"))
     return {"summary": summary, "linksToErrors": links}
 
 
