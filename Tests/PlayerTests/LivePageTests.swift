@@ -28,7 +28,7 @@ struct LivePageTests {
     )
     func accessibility() async throws {
         try await run(
-            "contrast", "graphics", "forced", "names", "covered", "narrow", "large", "rtl", "motion", "locale")
+            "contrast", "graphics", "forced", "names", "focus", "covered", "narrow", "large", "rtl", "motion", "locale")
     }
 
     @Test("D78: the live page renders within its time limits, even with hundreds of resources")

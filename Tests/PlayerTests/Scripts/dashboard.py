@@ -5,9 +5,9 @@ usage: dashboard.py URL TOKEN [CHECK…] [--screenshots DIR] [--preload URL] [--
 
 URL is the address of the page, such as http://127.0.0.1:8787/.spool/, and TOKEN the operator's token. Without names of
 checks, it runs all except `memory` and `capacity`. The exit status is 1 if a check fails. The cache needs at least four
-resources, one of them a video of a known length. The check `paths` requires a wait for each cause, and `frames` is useful
-with 1,000 resources. The checks `dialogs` and `paths` change the cache. The check `silence` requests missing media at the
-host of `--preload`. The checks of dashboard_contents.py require the media of LivePageTests.swift.
+resources, one of them a video of a known length. The check `paths` requires a wait for each cause, and `frames` is
+useful with 1,000 resources. The checks `dialogs` and `paths` change the cache. The check `silence` requests missing
+media at the host of `--preload`. The checks of dashboard_contents.py require the media of LivePageTests.swift.
 """
 import argparse
 import contextlib

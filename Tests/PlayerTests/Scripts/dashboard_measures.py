@@ -2,6 +2,7 @@
 import statistics
 import time
 
+from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
 from dashboard_browser import LOW_CONTRAST, LOW_GRAPHICS_CONTRAST
@@ -27,6 +28,20 @@ return found;
 UNCOVERED = """
 const element = document.activeElement, { left, top, bottom, width } = element.getBoundingClientRect();
 return [top + 4, bottom - 4].every(y => element.contains(document.elementFromPoint(left + width / 2, y)));
+"""
+
+
+# The element with the focus, whether it has the focus for the first time, and whether it and the focus are visible.
+# Players show the focus in their own controls. The focus leaves the document after its last element.
+FOCUS = """
+const element = document.activeElement, { outlineStyle, outlineWidth } = getComputedStyle(element);
+if (element === document.body) return ['', visited.size === 0, true];
+const isNew = !visited.has(element) || element.matches('video, audio');
+visited.add(element);
+const { top, bottom, width } = element.getBoundingClientRect();
+const isShown = width > 0 && bottom > 0 && top < innerHeight;
+const hasOutline = outlineStyle !== 'none' && parseFloat(outlineWidth) >= 2;
+return [element.outerHTML.slice(0, 120), isNew, isShown && (hasOutline || element.matches('video, audio'))];
 """
 
 
@@ -107,7 +122,7 @@ def check_narrow(page):
 
 
 def check_covered(page):
-    """Moves through the rows while one is selected. Toolbars must not cover the row with the focus (WCAG 2.2, 2.4.11)."""
+    """Moves through the rows while one is selected. Toolbars must not cover the focused row (WCAG 2.2, 2.4.11)."""
     for width, height in [(1280, 420), (360, 560)]:
         page.emulate(width=width, height=height)
         page.open()
@@ -120,6 +135,27 @@ def check_covered(page):
             positions.add(page.js("return scrollY"))
         assert len(positions) > 2, "the page does not scroll"
     return {}
+
+
+def check_focus(page):
+    """Visits all elements of each view with Tab. Each must be visible and show the focus. Results must be announced."""
+    counts = {}
+    for view in page.views():
+        page.open(view)
+        page.js("window.visited = new Set()")
+        for _ in range(100):
+            ActionChains(page.driver).send_keys(Keys.TAB).perform()
+            element, is_new, is_shown = page.js(FOCUS)
+            if not is_new:
+                break
+            assert is_shown, f"{view}: no visible focus: {element}"
+        counts[view[:6]] = page.js("return visited.size")
+        assert counts[view[:6]] > 4, f"{view}: Tab reaches {counts[view[:6]]} elements"
+    page.open()
+    page.tab_to("[type=search]", Keys.TAB)
+    page.press("no such name")
+    page.wait(lambda: page.text("#live").startswith("0 of "))
+    return counts
 
 
 def check_rtl(page):
