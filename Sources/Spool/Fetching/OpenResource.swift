@@ -300,8 +300,8 @@ final class OpenResource: Sendable {
     /// losses, the next request omits its range. A single loss usually affects an old connection.
     func recordRangeRequest(lostConnection: Bool) {
         state.withLock { state in
-            if isLost, state.hasLostConnection { state.omitsRange = true }
-            state.hasLostConnection = isLost && !state.hasLostConnection
+            if lostConnection, state.hasLostConnection { state.omitsRange = true }
+            state.hasLostConnection = lostConnection && !state.hasLostConnection
         }
     }
 
