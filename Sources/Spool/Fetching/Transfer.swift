@@ -253,8 +253,8 @@ struct Transfer {
             && ![200, 203, 204, 205, 206, 207].contains(head.status.code)
     }
 
-    /// Returns whether the total length in `Content-Range` may be that of the part, because a resource of unknown or
-    /// different length seems to end where the requested range ends.
+    /// Returns whether the total length in `Content-Range` may be that of the part. This is the case if the resource
+    /// seems to end where the requested range ends, and its known length is not the same.
     private func isTotalDoubtful(of head: HTTPResponse) -> Bool {
         guard head.status == .partialContent, let end = start.upper, scheduler.length != end,
             let stated = head.headerFields.parsedContentRange
