@@ -3,6 +3,7 @@ import AsyncHTTPClient
 import Foundation
 import NIOCore
 import NIOHTTP1
+import NIOHTTP2
 import NIOPosix
 import NIOSSL
 import Spool
@@ -68,12 +69,17 @@ struct AsyncHTTPClientFailure {
         case is ChannelError: (.connectionLost, "lost the connection")
         case _ where String(reflecting: type(of: error)).hasPrefix("NIOSOCKS."):
             (.unreachable, "cannot be reached: the SOCKS proxy did not establish a connection")
-        // The origin has closed the stream or the connection, for example after a limited number of requests (RFC 9113
-        // §6.8). The module of these errors is not a direct dependency.
-        case _ where String(reflecting: type(of: error)).hasPrefix("NIOHTTP2."):
+        case let error as NIOHTTP2Errors.StreamClosed where Self.mayBeRetried(error.errorCode):
             (.connectionLost, "closed the connection before its response was complete")
+        case is NIOHTTP2Errors.NoSuchStream: (.connectionLost, "lost the connection")
         default: isInBody ? (.connectionLost, "lost the connection: \(error)") : (.other, "failed: \(error)")
         }
+    }
+
+    /// Returns whether an origin closes a stream with this code for a reason other than the request, for example after a
+    /// limited number of requests on the connection (RFC 9113 §6.8).
+    private static func mayBeRetried(_ code: HTTP2ErrorCode) -> Bool {
+        [.noError, .cancel, .refusedStream, .internalError, .enhanceYourCalm].contains(code)
     }
 
     private func read(_ error: HTTPClientError) -> (UpstreamError.Code, String) {

@@ -193,7 +193,7 @@ extension Data: GatheredBytes {}
 /// while a reader is waiting.
 ///
 /// A body that was never faster does not count as too slow, because another request would probably not be faster
-/// either. This type does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does
+/// either. Below an eighth of the limit, any body is too slow. This type does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does
 /// not count.
 struct StallMeter {
     /// The kind of stall.
@@ -233,7 +233,8 @@ struct StallMeter {
     mutating func tick(isWaited: Bool) -> Stall? {
         guard isWaited else {
             silentTicks = 0
-            window.ticks += 1
+            // Without a waiting reader, the transport may pause, so only ticks with bytes count.
+            if window.bytes > 0 { window.ticks += 1 }
             endWindow()
             return nil
         }
@@ -241,7 +242,7 @@ struct StallMeter {
         if silentTicks > 4 { return .isSilent }
         window.ticks += 1
         guard window.ticks >= slowTicks else { return nil }
-        let isSlower = window.bytesPerTick < earlier.bytesPerTick / 2
+        let isSlower = window.bytesPerTick < earlier.bytesPerTick / 2 || window.bytes < leastBytes / 8
         defer { endWindow() }
         return window.bytes < leastBytes && isSlower && !hasUnknownLength ? .isSlow : nil
     }

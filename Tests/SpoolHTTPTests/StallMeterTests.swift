@@ -36,6 +36,19 @@ import Testing
         #expect(ticks(&meter, [nil, nil] + Array(repeating: 3000, count: 8)).last == .isSlow)
     }
 
+    @Test("A body that is slower than an eighth of the limit counts as slow, even if it was never faster")
+    func extremelySlow() {
+        var meter = meter()
+        #expect(ticks(&meter, Array(repeating: 400, count: 8)).last == .isSlow)
+    }
+
+    @Test("A pause does not count as a slow period")
+    func pausedBefore() {
+        var meter = meter()
+        meter.receive(100_000)
+        #expect(ticks(&meter, Array(repeating: nil, count: 200) + Array(repeating: 3000, count: 8)).last == .isSlow)
+    }
+
     @Test("E488: a body that is slow from its start is not cut off", arguments: [0, 10_000])
     func steadilySlow(firstBytes: Int) {
         var meter = meter()

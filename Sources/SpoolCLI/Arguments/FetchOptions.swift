@@ -23,7 +23,7 @@ struct FetchOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "Minimum speed of a response of known length, in bytes per second, such as 50kB; a response that is "
-                + "slower for 30 s fails (0 disables the limit).",
+                + "slower for 30 s, and was faster before, is requested again (0 disables the limit).",
             valueName: "bytes"))
     var lowSpeedLimit = ByteCount(bytes: Int64(HTTPUpstream.Configuration().lowSpeedLimit))
 
