@@ -110,13 +110,18 @@ public struct HLSDownloader: Sendable {
                         "the playlist at \(address.nameForMessages) contains variants, not segments")
                 }
                 parts += try await downloads(media, found, download.media(at: part))
-            } catch let error as CacheError where index > 0 && StreamDownload.isMissingFile(error) {
+            } catch let error as CacheError where index > 0 && Self.isUnusable(error) {
                 stream.failure = stream.failure ?? error
             }
         }
         var seen: Set<StreamFile> = []
         stream.downloads = parts.filter { seen.insert($0).inserted }
         return stream
+    }
+
+    /// Returns whether an error concerns one playlist, so that others may still be usable.
+    private static func isUnusable(_ error: CacheError) -> Bool {
+        error.code == .originErrorStatus || error.code == .malformedResponse
     }
 
     /// Reads a playlist, and returns it with its URL.

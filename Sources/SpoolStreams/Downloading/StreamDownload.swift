@@ -112,9 +112,10 @@ struct StreamDownload: Sendable {
         try await checkAllIsStored(downloaded)
     }
 
-    /// Returns whether an error concerns one file, so that other files of the stream may still be available.
-    static func isMissingFile(_ error: CacheError) -> Bool {
-        error.code == .originErrorStatus || error.code == .malformedResponse
+    /// Returns whether the origin does not have a file. After other errors, such as rejected credentials, requests for
+    /// other files would probably fail, too.
+    private static func isMissingFile(_ error: CacheError) -> Bool {
+        error.code == .originErrorStatus && [404, 410].contains(error.httpStatus)
     }
 
     private struct Downloaded: Sendable {
