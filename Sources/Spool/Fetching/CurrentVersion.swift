@@ -18,8 +18,8 @@ struct CurrentVersion {
         var generation: Generation?
         var stored: StoredVersion?
         var isValidation: Bool
-        /// Whether it would be useful for the origin to confirm the stored version. The value is `false` if the version
-        /// is incomplete and can't be completed, because then the whole resource has to be requested.
+        /// Whether it would be useful for the origin to confirm the stored version. If the version is an error, or is
+        /// incomplete and can't be completed, the value is `false`, because the whole resource has to be requested.
         var mayBeConfirmed = true
 
         /// Returns the given header fields, with the preconditions and the range to request added.
@@ -52,8 +52,10 @@ struct CurrentVersion {
         let (generation, end, isValidation) = scheduler.basis(of: id)
         let stored = generation.map { StoredVersion(version: $0.resourceVersion, storedEnd: end) }
         let isPartOnly = generation.map { !canBeCompleted($0) && !isComplete($0) } ?? false
+        let isError = generation?.storedFreshness?.isError == true
         return RequestPreconditions(
-            generation: generation, stored: stored, isValidation: isValidation, mayBeConfirmed: !isPartOnly)
+            generation: generation, stored: stored, isValidation: isValidation,
+            mayBeConfirmed: !isPartOnly && !isError)
     }
 
     /// Returns whether a stored part of a version can be combined with the bytes of another response (RFC 9111 §3.4).
@@ -132,6 +134,7 @@ struct CurrentVersion {
         }
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness(updating: resource.freshness.current)
+        cacheability.freshness.isError = generation.storedFreshness?.isError
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
         // A 304 response has no body, so only its type is checked.
@@ -186,7 +189,13 @@ struct CurrentVersion {
         guard var freshness = generation.storedFreshness else { return }
         freshness.isSuperseded = true
         generation.update(nil, freshness)
-        if scheduler.generation === generation { resource.freshness.adopt(freshness) }
+    }
+
+    /// Records that a version is an error instead of media, so that later openings of the resource validate it.
+    func recordError(_ generation: Generation) {
+        guard var freshness = generation.storedFreshness else { return }
+        freshness.isError = true
+        adopt(freshness, of: generation)
     }
 
     /// Removes a version that can't be completed. When the resource is opened later, a different version is requested.

@@ -293,6 +293,12 @@ final class OpenResource: Sendable {
     /// origin's servers.
     private static let disagreementTime: Int64 = 600
 
+    /// Sends the event for a response without a body, which is not stored.
+    func sendEmptyResponse() {
+        let text = "\(redactedURL) is not cached: the origin sent an empty response"
+        send(.notCached(cause: CacheError(.malformedResponse, text)))
+    }
+
     /// Makes the next request omit its range, because the range may be the reason why the previous request failed.
     func omitRangeOnce() { state.withLock { $0.omitsRange = true } }
 

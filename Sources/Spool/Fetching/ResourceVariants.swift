@@ -61,7 +61,8 @@ struct ResourceVariants {
             let lease = try await context.store.lease(key, user: resource)
             resource.usage.setStorageKey(key)
             guard let lease else { return nil }
-            if lease.generation.storedFreshness?.isSuperseded == true {
+            let freshness = lease.generation.storedFreshness
+            if freshness?.isSuperseded == true || freshness?.isError == true {
                 lease.end()
                 return nil
             }

@@ -72,14 +72,17 @@ struct ResponseEvaluation {
         }
         let current = resource.version.preconditions(for: start.id)
         let otherStatus = otherStatus(replacing: current.generation)
+        // An error does not describe the media.
+        let isError = current.isValidation && current.generation?.storedFreshness?.isError == true
         var decision =
             otherStatus
             ?? PartialResponse.evaluate(
-                head, requestedStart: requestedStart, requestedEnd: start.upper, stored: current.stored, rule: rule)
+                head, requestedStart: requestedStart, requestedEnd: start.upper, stored: isError ? nil : current.stored,
+                rule: rule)
         // The origin responds to a conditional request with a whole body only if the bytes have changed, regardless of
-        // the validator (RFC 9111 §4.3.3). The bytes of a live stream have also changed, even though no validator
-        // indicates it.
-        let isLive = current.isValidation && current.generation?.mayBeLive == true
+        // the validator (RFC 9111 §4.3.3). The bytes of a live stream or of an error have probably also changed, even
+        // though no validator indicates it.
+        let isLive = isError || current.isValidation && current.generation?.mayBeLive == true
         let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision,
             isWholeInstead || isOtherUsers(placement, than: current.generation)
@@ -294,7 +297,10 @@ struct ResponseEvaluation {
         version.contentType = version.contentType ?? known.contentType
         if version != known { current.update(version, nil) }
         var cacheability = cacheability
-        if let stored = current.storedFreshness { cacheability.freshness = cacheability.combined(with: stored) }
+        if let stored = current.storedFreshness {
+            cacheability.freshness = cacheability.combined(with: stored)
+            cacheability.freshness.isError = stored.isError
+        }
         resource.version.confirmed(by: cacheability, of: current, for: openings)
         scheduler.continued(current, length: version.length)
         resource.checkComplete()
@@ -305,12 +311,13 @@ struct ResponseEvaluation {
         // Subtitles may be empty, but audio and video without an entity tag are probably not ready yet.
         let isEmpty =
             !keepsAnything && version.length == 0 && version.validator.entityTag == nil
-            && ContentTypes.isAudioOrVideo(version.contentType)
+            && ContentTypes.isAudioOrVideo(version.contentType) && !start.credentials.source.isDownload
         if isPage {
             let text =
                 "\(redactedURL) is played without being cached: the origin sent a web page or an error message, not media"
             resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
         }
+        if isEmpty { resource.sendEmptyResponse() }
         if cacheability.hasLongFields {
             let limit = StoredHead.limit
             let text =
@@ -320,7 +327,7 @@ struct ResponseEvaluation {
         var cacheability = cacheability
         let changes = resource.versionChanges
         // A client that opens the resource later requests it again, because the error may have ended.
-        if isPage || isEmpty { cacheability.freshness.isSuperseded = true }
+        if isPage || isEmpty { cacheability.freshness.isError = true }
         var freshness = cacheability.freshness
         freshness.versionChanges = changes > 0 ? changes : nil
         let isKept = cacheability.mayStore && start.mayKeep && !isPage && !isEmpty && !resource.isUncached

@@ -109,7 +109,12 @@ struct Transfer {
             from: response.url, of: resource.redactedURL, requestDate: requestDate, responseDate: clock.now(),
             isOfSite: context.configuration.storesEveryStatus, hasOwnCookies: request.cookies?.isEmpty == false)
         cacheability.freshness.requesterHash = resource.freshness.requesterHash
-        if isOtherSuccess(response.head) { cacheability.mayStore = false }
+        if isOtherSuccess(response.head) {
+            cacheability.mayStore = false
+            // A client that opens the resource later requests it again.
+            cacheability.freshness.freshUntil = 0
+            cacheability.freshness.isError = true
+        }
         let firstBytes = try await firstBytes(of: &response, from: origin)
         var head = head(of: response, to: request)
         // An origin that may reject ranges does not support them, even if it claims to.
@@ -171,7 +176,9 @@ struct Transfer {
         // The body of a live response may not start for a long time, but the headers are needed before then. An error
         // in XML is not live.
         let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
-        let isMediaStatus = [200, 206].contains(response.head.status.code) && !context.storesAnyResponse
+        let isMediaStatus =
+            [200, 206].contains(response.head.status.code) && !context.storesAnyResponse
+            || isOtherSuccess(response.head)
         // Bytes from the middle do not identify the type.
         let range = response.head.headerFields.parsedContentRange?.range
         let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
@@ -249,7 +256,7 @@ struct Transfer {
     /// Returns whether a response is successful and has a body, but has neither status 200 nor 206. Players play such
     /// responses. 207 describes several resources, and is therefore not the media.
     private func isOtherSuccess(_ head: HTTPResponse) -> Bool {
-        !context.storesAnyResponse && head.status.kind == .successful
+        !context.storesAnyResponse && head.status.kind == .successful && head.headerFields.contentLength != 0
             && ![200, 203, 204, 205, 206, 207].contains(head.status.code)
     }
 
@@ -257,7 +264,7 @@ struct Transfer {
     /// seems to end where the requested range ends, and its known length is not the same.
     private func isTotalDoubtful(of head: HTTPResponse) -> Bool {
         guard head.status == .partialContent, let end = start.upper, scheduler.length != end,
-            let stated = head.headerFields.parsedContentRange
+            !scheduler.isStale(start.id), let stated = head.headerFields.parsedContentRange
         else { return false }
         return stated.length == end && stated.range?.upperBound == end
     }
@@ -405,12 +412,12 @@ struct Transfer {
         case .endOfResource(let length):
             // If the origin states a length of 0, the file is empty. Otherwise a program on the origin has probably
             // failed. Readers learn the length only after that is recorded.
-            if length == 0, !context.storesAnyResponse, !scheduler.isStale(start.id),
-                let generation = resource.generation
+            if length == 0, !context.storesAnyResponse,
+                let generation = scheduler.continuation(of: start.id)?.lease.generation,
+                generation.storedRanges.isEmpty
             {
-                let text = "\(resource.redactedURL) is not cached: the origin sent an empty response"
-                resource.send(.notCached(cause: CacheError(.malformedResponse, text)))
-                resource.version.supersede(generation)
+                resource.sendEmptyResponse()
+                resource.version.recordError(generation)
             }
             try resource.version.recordLength(length, from: start.id)
             return .ended

@@ -77,7 +77,7 @@ final class VersionFreshness: Sendable {
         let now = clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
-            if state.stored?.isSuperseded == true { return validatedAt == nil ? .validate : .fresh }
+            if state.stored?.isError == true { return validatedAt == nil ? .validate : .fresh }
             switch policy {
             case .immutable where !isLive: return .fresh
             case .immutable, .revalidate: return validatedAt == nil ? .validate : .fresh
@@ -85,6 +85,13 @@ final class VersionFreshness: Sendable {
                 if let validatedAt, now - validatedAt <= Self.useTime { return .fresh }
                 return state.stored?.use(at: clock.secondsSince1970(), for: directives) ?? .validate
             }
+        }
+    }
+
+    /// Returns whether the current version is an error that was received for an earlier opening.
+    func isEarlierError(at opening: Int) -> Bool {
+        state.withLock { state in
+            state.stored?.isError == true && state.validated.map { $0.opening < opening } ?? true
         }
     }
 
@@ -119,7 +126,6 @@ final class VersionFreshness: Sendable {
     /// Sets the freshness of the version, according to a response that does not confirm the version for any opening.
     ///
     /// - Returns: Whether the freshness has changed.
-    @discardableResult
     func adopt(_ freshness: StoredFreshness) -> Bool {
         state.withLock { state in
             defer { state.stored = freshness }

@@ -1,6 +1,7 @@
 public import ByteRanges
 public import Foundation
 import HTTPRanges
+import HTTPTypes
 import SpoolScheduling
 public import SpoolStorage
 import Synchronization
@@ -171,10 +172,18 @@ public final class MediaResource: Sendable {
 
     private func contentInformation(for priority: Priority) async throws -> ContentInformation {
         let resource = try await opened()
-        if let known = resource.contentInformation { return known }
+        let isEarlierError = resource.freshness.isEarlierError(at: opening)
+        if let known = resource.contentInformation, !isEarlierError { return known }
         // The headers of a response contain the information. The first block, which a player needs next, is stored.
         let reader = MediaReader(
             media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1, isCounted: false)
+        if isEarlierError {
+            defer { reader.cancel() }
+            let response = try await reader.response().response
+            return ContentInformation(
+                length: response.length, contentType: response.fields[.contentType],
+                supportsByteRanges: response.supportsRanges)
+        }
         let failure = Mutex<(any Error)?>(nil)
         let known = await withTaskCancellationHandler {
             await resource.described {
@@ -202,7 +211,10 @@ public final class MediaResource: Sendable {
     ///
     /// - Throws: `CacheError` with code `closed`; `CancellationError`.
     package var isKnown: Bool {
-        get async throws { try await opened().contentInformation != nil }
+        get async throws {
+            let resource = try await opened()
+            return resource.contentInformation != nil && !resource.freshness.isEarlierError(at: opening)
+        }
     }
 
     /// Returns the length in bytes, which is requested from the origin if necessary. If the origin does not send the

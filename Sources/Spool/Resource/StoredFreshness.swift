@@ -34,9 +34,13 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// that this is allowed for as long as the response is stored.
     var staleIfError: Int64?
 
-    /// Whether later openings must not use the version. Either the origin has another version, of which no byte has been
-    /// received yet, or the version is an error instead of media. The value is `nil` if this is not the case.
+    /// Whether the origin now has another version, of which no byte has been received yet. The stored version is then
+    /// no longer used. The value is `nil` if this is not the case.
     var isSuperseded: Bool?
+
+    /// Whether the version is an error instead of media, such as a page or an empty body. Later openings validate it.
+    /// `nil` means `false`.
+    var isError: Bool?
 
     /// Whether the use of the version is limited to less time than its response allows, as for a live playlist. `nil`
     /// means `false`. A response to `HEAD` does not extend the time.
@@ -58,7 +62,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// The keys of the properties in the catalog.
     private enum CodingKeys: String, CodingKey {
         case freshUntil, mustRevalidate, vary, selected, lifetime, isLifetimeControlled, receivedAt, initialAge, head
-        case staleWhileRevalidate, staleIfError, isSuperseded, isUseLimited, versionChanges, variantOf
+        case staleWhileRevalidate, staleIfError, isSuperseded, isError, isUseLimited, versionChanges, variantOf
         case requesterHash = "asker"
     }
 
@@ -85,6 +89,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
 
     /// Returns how the response may be used at `now`, according to its own directives and those of a request.
     func use(at now: Int64, for directives: RequestDirectives) -> Use {
+        if isError == true { return .validate }
         let isKnown = now >= receivedAt ?? .min
         guard isKnown, directives != RequestDirectives() else {
             if isFresh(at: now) { return .fresh }

@@ -18,6 +18,8 @@ package struct StoredResponse: Sendable, Hashable {
     package var url: URL?
     /// The validator, which distinguishes the version from other versions.
     package var validator: Validator
+    /// Whether the origin sends parts of the resource, as far as is known.
+    package var supportsRanges: Bool
     /// Whether the bytes of the response are stored on disk, and not only forwarded.
     package var isStored: Bool
     /// Whether the origin sent cookies that are not among the fields. A client that needs them must send its own
@@ -78,6 +80,7 @@ extension StoredResponse {
         self.length = length
         url = freshness?.head?.url.flatMap { URL(string: $0) }
         validator = version.validator
+        supportsRanges = version.acceptsRanges == true
         self.isStored = isStored
         self.freshness = freshness
     }

@@ -141,22 +141,32 @@ struct TruncatedResponseCases {
         "E487: after an error with status 200, a new reader gets the media while a reader of the error is still open",
         arguments: [FreshnessPolicy.immutable, .http, .revalidate], [nil, "application/json", "text/xml", "text/html"])
     func errorAndMedia(_ policy: FreshnessPolicy, _ type: String?) async throws {
+        for tag in [nil, "\"error\""] { try await errorAndMedia(policy, type, tag) }
+    }
+
+    private func errorAndMedia(_ policy: FreshnessPolicy, _ type: String?, _ tag: String?) async throws {
         // An empty response is an error, too.
         let error = Data((type == nil ? "" : "<error/>").utf8)
         var resource = OriginResource(
-            .data(error), etag: nil, contentType: type ?? "audio/mpeg",
+            .data(error), etag: tag, contentType: type ?? "audio/mpeg",
             rules: [.always(.ignoresRanges(acceptRanges: nil))] + (error.isEmpty ? [.always(.noLength(.chunked))] : []))
         resource.headerFields[.cacheControl] = "max-age=1000"
         let stage = try MemoryStage(["/a": resource], freshness: policy)
         let film = PatternBytes(seed: 78, length: 300_000)
         try await stage.session { cache in
-            let media = cache.media(for: stage.url())
-            let first = media.reader()
-            #expect(try await first.next()?.data == (error.isEmpty ? nil : error))
+            // The same error twice does not prove that the error is the media.
+            var readers: [MediaReader] = []
+            for _ in 0..<2 {
+                let reader = cache.media(for: stage.url()).reader()
+                #expect(try await reader.next()?.data == (error.isEmpty ? nil : error))
+                readers.append(reader)
+            }
             stage.origin.set("/a", OriginResource(.pattern(film), etag: "\"film\"", contentType: "video/mp4"))
-            try await cache.media(for: stage.url()).check(.all, film, covers: 0..<film.length)
+            let media = cache.media(for: stage.url())
+            #expect(try await media.contentInformation().length == film.length)
+            try await media.check(.all, film, covers: 0..<film.length)
             #expect(cache.storedByteCount == film.length)
-            first.cancel()
+            for reader in readers { reader.cancel() }
         }
     }
 

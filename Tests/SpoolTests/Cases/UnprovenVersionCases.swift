@@ -169,7 +169,8 @@ struct UnprovenVersionCases {
                 bytes = try await cache.media(for: stage.url()).bytes()
                 #expect(bytes.isEmpty)
                 await cache.waitUntilIdle()
-                #expect(stage.origin.log.exchanges.count - previous == count)
+                // Without a tag, the response is not stored (E495). Whether the origin supports ranges is then unknown.
+                #expect(stage.origin.log.exchanges.count - previous == (tag == nil ? 2 * count : count))
             }
         }
     }
