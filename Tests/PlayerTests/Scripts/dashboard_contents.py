@@ -233,9 +233,10 @@ def check_capacity(page):
         field.send_keys(Keys.CONTROL, "a", Keys.DELETE)
         field.send_keys(text, Keys.ENTER)
 
+    before = capacity()
     enter("much")
     page.wait(lambda: page.js("return document.getElementById('setting-capacity').validationMessage !== ''"))
-    assert capacity() is None
+    assert capacity() == before
     enter("1.5 TB")
     page.wait(lambda: capacity() == 1_500_000_000_000)
     page.wait(lambda: "changed on this page" in page.text("#view-settings")
@@ -253,10 +254,11 @@ def check_capacity(page):
     enter(smaller)
     page.wait(lambda: dialog_title(page) == "Change capacity?")
     click(page, "dialog", "Change")
-    page.wait(lambda: [r["key"] for r in page.stored()] == [pinned["key"]])
+    page.wait(lambda: len(page.stored()) < len(stored))
+    assert any(r["key"] == pinned["key"] for r in page.stored())
 
     page.open()
-    page.wait(lambda: len(page.rows()) == 1)
+    page.wait(lambda: len(page.rows()) > 0)
     select(page, pinned["key"])
     for answer, is_pinned in [("Cancel", True), ("Unpin", False)]:
         click(page, ".selection", "Unpin")
@@ -267,7 +269,7 @@ def check_capacity(page):
     page.open("#/settings")
     enter("")
     page.wait(lambda: capacity() is None)
-    return {"capacity": smaller, "evicted": len(stored)}
+    return {"capacity": smaller, "evicted": len(stored) - len(page.stored())}
 
 
 def check_menus(page):
