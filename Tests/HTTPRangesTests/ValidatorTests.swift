@@ -101,7 +101,7 @@ private func dated(_ tag: String? = nil, modified text: String? = modified, afte
         #expect(dated(modified: odd).ifRangeText == odd)
     }
 
-    @Test("A validator is read from fields in any case, and an invalid or ambiguous date is ignored")
+    @Test("The field names of a validator are case-insensitive, and an invalid or ambiguous date is ignored")
     func reading() {
         let validator = Validator(
             fields: fields([("eTaG", "\"a\""), ("LAST-MODIFIED", modified), ("date", "Sun, 06 Nov 1994 09:49:37 GMT")]))

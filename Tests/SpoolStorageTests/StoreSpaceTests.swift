@@ -249,7 +249,7 @@ struct StoreSpaceTests {
         let rest = try await fixture.store(15_000..<40_000, of: "a", in: lease.generation)
         #expect(rest == .stored(15_000..<40_000))
         try fixture.expect(0..<40_000, of: "a", in: lease.generation)
-        // The block continues in memory when the disk is full again.
+        // When the disk is full again, the rest of the block is stored in memory.
         try await store.setCapacity(.bytes(0))
         try await fixture.store(40_000..<block, of: "a", in: lease.generation)
         try fixture.expect(0..<block, of: "a", in: lease.generation)

@@ -380,7 +380,8 @@ struct StoreWaitTests {
         try await store.close()
     }
 
-    @Test("E478: if the readers of all open versions move, a search for space queries only a limited number of them")
+    @Test(
+        "E478: if readers of all open versions receive bytes, a search for space queries a limited number of versions")
     func allReadersMove() async throws {
         let count = 3 * VersionEvictor.queryLimit
         let (store, users, leases) = try await storeBeingRead(count)

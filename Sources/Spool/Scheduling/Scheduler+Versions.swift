@@ -61,7 +61,7 @@ extension Scheduler {
         }
     }
 
-    /// The current version if readers that have received bytes of it need a transfer, otherwise `nil`.
+    /// The current version if a reader that has read from it needs more bytes from a transfer, otherwise `nil`.
     var feedingGeneration: Generation? { inspect { $0.machine.isFeeding() ? $0.lease?.generation : nil } }
 
     /// Returns whether readers need a transfer for bytes of this version.

@@ -91,7 +91,7 @@ struct OfflineReport: Encodable, Sendable {
     private var state: String {
         guard complete else { return needsURL ? "  incomplete; to resume, give the URL again" : "  incomplete" }
         let isPlaylist = [".m3u8", ".m3u", ".mpd"].contains { url.lowercased().hasSuffix($0) }
-        return isPlaylist ? "  playlist only; “spool offline add” checks its files" : ""
+        return isPlaylist ? "  only the playlist was checked; “spool offline add” checks all files" : ""
     }
 
     /// The next step after an error about the contents of a set.

@@ -62,7 +62,7 @@ struct PrometheusText {
         "spool_stored_bytes_total": "Bytes that were stored in the cache.",
         "spool_open_resources": "Open resources.",
         "spool_open_readers": "Open readers.",
-        "spool_origin_requests_in_flight": "Requests to origins that are in progress.",
+        "spool_origin_requests_in_flight": "Origin requests in progress.",
         "spool_evictions_total": "Resources that were evicted, completely or in part.",
         "spool_evicted_bytes_total": "Evicted bytes.",
         "spool_retries_total": "Failed requests to origins after which a retry was scheduled.",

@@ -136,7 +136,7 @@ extension ReaderWait {
         let tenths = Int64((min(seconds, 1e9) * 10).rounded())
         let reason =
             switch cause {
-            case .slowOrigin: "the origin sent it late"
+            case .slowOrigin: "the response was slow"
             case .retry: "the request to the origin failed and was retried"
             case .evicted: "it was evicted and had to be fetched again"
             case .notStored: "it was not stored and no request was running"

@@ -363,7 +363,7 @@ struct ManifestResponder: Sendable {
             membersTag: document.isDynamic ? nil : tag)
     }
 
-    /// Rewrites an element of an MPD that is in a separate document. The client resolves its relative references
+    /// Rewrites an MPD element that is in a separate document. The client resolves its relative references
     /// against the MPD, so they stay unchanged.
     private func remoteElement(_ received: Received, _ call: OutgoingRequest) -> Rewritten {
         let unchanged = Rewritten(bytes: received.bytes, lifetime: .unstated)

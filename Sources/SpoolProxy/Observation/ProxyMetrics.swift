@@ -6,7 +6,7 @@ import Synchronization
 /// The counts do not depend on the cache. They may be updated on any thread, because the lock is held only for a few
 /// additions.
 final class ProxyMetrics: Sendable {
-    /// The result of a request. Its raw values are labels of `spool_requests_total`.
+    /// The result of a request. Its raw values are the values of the label `result` of `spool_requests_total`.
     enum Result: String, CaseIterable, Sendable {
         case hit, miss, partial, stale, other, failed
 

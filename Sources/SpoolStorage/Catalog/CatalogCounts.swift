@@ -14,7 +14,7 @@ struct CatalogCounts {
     /// that rule.
     private static let earlierDifference = GenerationDescription.leastRowBytes - GenerationDescription.pageBytes
 
-    /// A number of bytes that few rows exceed.
+    /// The usual maximum size of a row, in bytes. Larger rows are checked.
     private static let usualRowBytes: Int64 = 1 << 20
 
     /// Corrects the counts of a version that is not open. The caller must have the turn of its key. A row whose byte

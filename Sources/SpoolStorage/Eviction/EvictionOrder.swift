@@ -310,8 +310,8 @@ package struct EvictionOrder: Sendable {
     }
 
     private func bytes(_ storedRanges: ByteRangeSet, of key: CacheKey, in number: Int, stop: Int64) -> EvictableBytes {
-        // A resource without bytes still has a row in the catalog. A resource larger than any disk counts with a fixed
-        // size.
+        // A resource without bytes still has a row in the catalog. The size is limited, in case the recorded
+        // ranges are larger than any disk.
         let total = min(max(1, storedRanges.byteCount), Self.largest)
         guard let unit = units[number], unit.key != key else {
             let bytes = EvictableParts(stop: stop < 0 ? nil : stop).count(storedRanges)

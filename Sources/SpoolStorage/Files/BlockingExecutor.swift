@@ -73,7 +73,8 @@ package final class BlockingExecutor: Sendable {
         }
     }
 
-    // Only a nonisolated concurrent function prefers the base executor. A closure that inherits an actor does not.
+    // Only a nonisolated concurrent function runs on the preferred executor of its task. A closure that inherits the
+    // isolation of an actor does not.
     @concurrent private static func call<R: Sendable, Failure: Error>(
         _ body: @Sendable () throws(Failure) -> R
     ) async throws(Failure) -> R {

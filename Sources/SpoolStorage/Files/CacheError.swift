@@ -151,7 +151,7 @@ extension CacheError: LocalizedError, CustomNSError {
         case .originUnavailable: "The server can’t be reached."
         case .originErrorStatus:
             switch httpStatus {
-            case 401, 403, 407: "The server requires you to sign in, or does not allow this media."
+            case 401, 403, 407: "The server requires you to sign in, or does not allow you to access this media."
             case 404, 410: "The media is not on the server."
             default: "The server refused to send the media."
             }

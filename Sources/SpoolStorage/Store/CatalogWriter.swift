@@ -421,8 +421,8 @@ struct UseTimes: Sendable {
 
     mutating func next(at now: Date) -> Use {
         let isAfterJump = now.addingTimeInterval(60) < last
-        // The catalog stores times with a precision of one microsecond. The microsecond between two uses is for the
-        // presentation of the used resource.
+        // The catalog stores times with a precision of one microsecond. Two uses are two microseconds apart, because
+        // the presentation of a used resource is recorded one microsecond later.
         last = isAfterJump ? now : max(now, last.addingTimeInterval(0.000_002))
         return Use(date: last, isAfterJump: isAfterJump)
     }

@@ -123,7 +123,7 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Removes resources that were pinned, and their parts. The method blocks. No round may be written in the meantime.
+    /// Removes newly pinned resources and their parts from the queue. The method blocks. No round may be written in the meantime.
     func recordPinned(_ keys: [CacheKey]) throws {
         guard isRead else { return }
         let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }

@@ -91,7 +91,7 @@ final class Flusher: Sendable {
         state.isSoon = isSoon
         let interval = isSoon ? Duration.milliseconds(10) : .milliseconds(100 << min(state.failures, 6))
         state.timer = Task(executorPreference: executor.executor(for: .background)) { [weak self, clock] in
-            // If the sleep was cancelled, no change is due anymore.
+            // If the sleep was cancelled, the timer was stopped, or replaced by an earlier one.
             guard (try? await clock.sleep(interval)) != nil else { return }
             await self?.round()
         }

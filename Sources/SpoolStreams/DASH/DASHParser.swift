@@ -76,7 +76,7 @@ struct DASHParser {
         /// The text of the element, without surrounding white space.
         var text: ArraySlice<UInt8>?
         var isCharacterData = false
-        /// Whether the element contains several texts, or text and elements.
+        /// Whether the element contains more than one run of text, or both text and child elements.
         var isMixed = false
         /// The segments that the element describes for itself and its descendants.
         var segments: DASHSegments

@@ -125,7 +125,7 @@ struct HLSMasterFilterTests {
         #expect(error?.code == .tooLarge)
     }
 
-    @Test("E475: short references in a manifest with a long URL are rejected if their URLs would exceed 256 MiB")
+    @Test("E475: a manifest with a long URL is rejected if its absolute references would exceed 256 MiB in total")
     func longURL() throws {
         let url = try OriginURL("http://h/" + String(repeating: "p", count: 27_000) + "/m.m3u8")
         func playlist(_ count: Int) -> [UInt8] {

@@ -149,7 +149,7 @@ struct CapacityTests {
         await cache.close()
     }
 
-    @Test("A saved capacity applies to later caches of the directory; a smaller capacity evicts media immediately")
+    @Test("A saved capacity applies when the directory is opened again; a smaller capacity evicts media immediately")
     func keptCapacity() async throws {
         let first = try await cache(capacity: 60 << 20)
         try await first.rememberCapacity(.bytes(50 << 20))

@@ -164,7 +164,7 @@ struct ImportTests {
                     at: URL(fileURLWithPath: path), as: source, verify: false, replaceExisting: true)
             }
             try await shortened.value
-            #expect(error?.code == .storage && error?.message.contains("shorter") == true)
+            #expect(error?.code == .storage && error?.message.contains("truncated") == true)
             await cache.waitUntilIdle()
             let stored = try await cache.media(for: source).storedResource()
             #expect(stored?.storedByteCount ?? 0 == 0)

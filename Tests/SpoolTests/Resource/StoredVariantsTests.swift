@@ -34,7 +34,7 @@ struct StoredVariantsTests {
         return stage
     }
 
-    @Test("Under http freshness, a URL's key covers all variants; with credentials, it covers only those for them")
+    @Test("With http freshness, a URL's key covers all variants, and a key with credentials only those for them")
     func variants() async throws {
         let stage = try stage()
         let url = stage.url()

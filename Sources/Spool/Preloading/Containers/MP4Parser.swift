@@ -39,7 +39,7 @@ struct MP4Parser {
         self.seconds = seconds
     }
 
-    /// Adds the needed bytes to the plan.
+    /// Adds the ranges that a player needs to start playback to the plan.
     func parse(_ plan: inout StartPlan) throws(ContainerBytes.Stop) {
         var movie: Movie?
         var index: Box?
