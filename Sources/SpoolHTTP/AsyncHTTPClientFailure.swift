@@ -76,8 +76,8 @@ struct AsyncHTTPClientFailure {
         }
     }
 
-    /// Returns whether an origin closes a stream with this code for a reason other than the request, for example after a
-    /// limited number of requests on the connection (RFC 9113 §6.8).
+    /// Returns whether an origin closes a stream with this code for a reason other than the request (RFC 9113 §6.8). An
+    /// example is a limited number of requests on the connection.
     private static func mayBeRetried(_ code: HTTP2ErrorCode) -> Bool {
         [.noError, .cancel, .refusedStream, .internalError, .enhanceYourCalm].contains(code)
     }
