@@ -23,7 +23,7 @@ public final class MediaCache: Sendable {
 
     let core: CacheCore
     /// Whether ``close()`` was called.
-    private let isClosed = Atomic(false)
+    private let isClosed = Mutex(false)
 
     var context: CacheContext { core.context }
     var resources: OpenResources { core.resources }
@@ -102,7 +102,7 @@ public final class MediaCache: Sendable {
     init(core: CacheCore) { self.core = core }
 
     deinit {
-        guard !isClosed.load(ordering: .relaxed), core.leave(closing: false) else { return }
+        guard !isClosed.withLock({ $0 }), core.leave(closing: false) else { return }
         Task { [core] in await core.close() }
     }
 
@@ -217,7 +217,11 @@ public final class MediaCache: Sendable {
     /// A second call waits until the first call has finished. If several caches have joined, the directory stays open
     /// until all of them are closed or released.
     public func close() async {
-        if !isClosed.exchange(true, ordering: .relaxed) { core.leave(closing: true) }
+        // A concurrent call waits here until this cache is no longer a user of the directory.
+        isClosed.withLock { isClosed in
+            if !isClosed { core.leave(closing: true) }
+            isClosed = true
+        }
         if core.isUnused { await core.close() }
     }
 }

@@ -113,7 +113,7 @@ struct LazyOpeningTests {
         await first?.close()
     }
 
-    @Test("Each of several concurrent close() calls waits until the cache is closed")
+    @Test("E497: each of several concurrent close() calls waits until the cache is closed")
     func closedTogether() async throws {
         for _ in 0..<20 {
             let cache = cache()
