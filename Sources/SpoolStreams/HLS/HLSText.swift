@@ -51,8 +51,11 @@ struct HLSLine {
         return (bytes[..<colon], bytes[(colon + 1)...])
     }
 
-    /// Whether this line is a tag that only HLS playlists use. Plain lists of stations or files also contain `#EXTINF`.
-    var isHLSTag: Bool { bytes.starts(with: "#EXT-X-".utf8) }
+    /// Whether this line is a tag of HLS playlists. Some plain lists of stations or files also contain `#EXTINF`.
+    var isHLSTag: Bool { isOnlyInHLS || bytes.starts(with: "#EXTINF:".utf8) }
+
+    /// Whether this line is a tag that only HLS playlists contain.
+    var isOnlyInHLS: Bool { bytes.starts(with: "#EXT-X-".utf8) }
 }
 
 /// A tag that Spool reads. All other tags are ignored, as the RFC requires.

@@ -29,9 +29,9 @@ package enum ManifestKind: Hashable, Sendable {
         let type = contentType?.lowercased() ?? ""
         if HLSLines.isPlaylist(bytes) {
             let lines = HLSLines(bytes)
-            let isTagged = lines.contains { $0.isHLSTag }
-            let mayBeTagged = fills && type.contains("mpegurl") && !lines.contains { $0.isURI }
-            guard isTagged || mayBeTagged else { return nil }
+            // Other tags may follow after the prefix. They must not reach a player without being rewritten.
+            let isTagged = lines.contains { fills ? $0.isHLSTag : $0.isOnlyInHLS }
+            guard isTagged || fills && type.contains("mpegurl") else { return nil }
             self = .hls
             return
         }
