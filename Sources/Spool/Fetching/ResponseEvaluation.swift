@@ -84,13 +84,16 @@ struct ResponseEvaluation {
         // though no validator indicates it.
         let isLive = isError || current.isValidation && current.generation?.mayBeLive == true
         let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
+        var replacesError = false
         if case .store(let placement) = decision,
-            isWholeInstead || isOtherUsers(placement, than: current.generation)
+            isError || isWholeInstead || isOtherUsers(placement, than: current.generation)
         {
             decision = .newGeneration(placement)
+            replacesError = isError
         }
         let isUnproven =
-            otherStatus == nil && current.stored.map { isWholeInstead || self.isUnproven(decision, $0) } ?? false
+            otherStatus == nil
+            && current.stored.map { replacesError || isWholeInstead || self.isUnproven(decision, $0) } ?? false
         let differsWeakly = otherStatus == nil && current.stored.map { self.differsWeakly(decision, $0) } ?? false
         let mustNotEndReaders = isUnproven || differsWeakly || isForeignPart(decision)
         if mustNotEndReaders, scheduler.handleUnconfirmedResponse(to: start.id, removing: nil, body: nil) {
@@ -299,7 +302,7 @@ struct ResponseEvaluation {
         var cacheability = cacheability
         if let stored = current.storedFreshness {
             cacheability.freshness = cacheability.combined(with: stored)
-            cacheability.freshness.isError = stored.isError
+            if stored.isError == true { cacheability.freshness.isError = true }
         }
         resource.version.confirmed(by: cacheability, of: current, for: openings)
         scheduler.continued(current, length: version.length)

@@ -119,7 +119,6 @@ struct Transfer {
         var head = head(of: response, to: request)
         // An origin that may reject ranges does not support them, even if it claims to.
         if sent.omitsRange { head.headerFields[.acceptRanges] = nil }
-        if isTotalDoubtful(of: head), requestsWithoutRange(request, evenAfterPart: true) { return .restart }
         if isMislabeled(head, startingWith: firstBytes) { head.headerFields[.contentEncoding] = nil }
         let verdict: ResponseEvaluation.Verdict
         do {
@@ -254,19 +253,12 @@ struct Transfer {
     }
 
     /// Returns whether a response is successful and has a body, but has neither status 200 nor 206. Players play such
-    /// responses. 207 describes several resources, and is therefore not the media.
+    /// responses. 207 describes several resources, and is therefore not the media. These statuses do not prove that
+    /// known media has changed.
     private func isOtherSuccess(_ head: HTTPResponse) -> Bool {
-        !context.storesAnyResponse && head.status.kind == .successful && head.headerFields.contentLength != 0
+        !context.storesAnyResponse && resource.generation.map { $0.storedFreshness?.isError == true } ?? true
+            && head.status.kind == .successful && head.headerFields.contentLength != 0
             && ![200, 203, 204, 205, 206, 207].contains(head.status.code)
-    }
-
-    /// Returns whether the total length in `Content-Range` may be that of the part. This is the case if the resource
-    /// seems to end where the requested range ends, and its known length is not the same.
-    private func isTotalDoubtful(of head: HTTPResponse) -> Bool {
-        guard head.status == .partialContent, let end = start.upper, scheduler.length != end,
-            !scheduler.isStale(start.id), let stated = head.headerFields.parsedContentRange
-        else { return false }
-        return stated.length == end && stated.range?.upperBound == end
     }
 
     /// Returns whether to request the whole resource, because the origin does not send usable parts.

@@ -133,7 +133,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     ///
     /// - Parameter requesterHash: See ``requesterHash``; `nil` if all requests come from one user.
     func mayBeStale(after failure: Failure, at now: Int64, for requesterHash: String?) -> Bool {
-        guard !mustRevalidate else { return false }
+        guard !mustRevalidate, isError != true else { return false }
         if let staleIfError, now >= freshUntil + staleIfError { return false }
         guard let requesterHash else { return true }
         if case .status(let status) = failure, status < 500 { return false }
