@@ -9,8 +9,7 @@ extension MediaCache {
     /// unchanged, so you can cancel the task at any time. If the process is killed, the incomplete copy is removed when
     /// the cache is next opened.
     ///
-    /// The space of the previous files is returned to the file system, which may leave their contents on the disk until
-    /// they are overwritten.
+    /// The file system may leave the contents of the previous files on the disk until they are overwritten.
     ///
     /// - Parameters:
     ///   - directory: The cache's directory.

@@ -13,9 +13,8 @@ extension MediaCache {
     /// Opens a resource for one request from a client.
     ///
     /// If another request is waiting for the origin's response, this request also waits for that response, but only
-    /// once. If the request is not allowed to use the response, it is sent to the origin, without waiting for other
-    /// requests that do the same. If the other request ends without a response, one of the waiting requests is sent,
-    /// and the others wait for its response.
+    /// once. If it may not use the response, it is sent to the origin without waiting for other such requests. If the
+    /// other request ends without a response, one of the waiting requests is sent, and the others wait for its response.
     ///
     /// - Parameters:
     ///   - directives: The request directives of the client.

@@ -195,8 +195,7 @@ public final class MediaCache: Sendable {
     /// Returns the cache key of the media at `url`.
     public func key(for url: URL) -> CacheKey { context.configuration.keyPolicy.key(for: url) }
 
-    /// Removes all variants of the stored responses for these URLs, because a method other than `GET` may have changed
-    /// them (RFC 9111 §4.4).
+    /// Removes all variants of the responses for these URLs, which an unsafe method may have changed (RFC 9111 §4.4).
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.
     package func invalidate(_ urls: [URL]) async throws {
@@ -212,24 +211,21 @@ public final class MediaCache: Sendable {
     /// Records received bytes, ends all transfers and closes the directory. Readers end with an error.
     ///
     /// Transfers that are nearly complete may finish. Call this method before the process ends. If the process is
-    /// killed instead, at most the records of the last tenth of a second are lost.
-    ///
-    /// A second call waits until the first call has finished. If several caches have joined, the directory stays open
-    /// until all of them are closed or released.
+    /// killed instead, at most the records of the last tenth of a second are lost. A second call waits until the first
+    /// call has finished. If several caches have joined, the directory stays open until all are closed or released.
     public func close() async {
-        // A concurrent call waits here until this cache is no longer a user of the directory.
-        isClosed.withLock { isClosed in
-            if !isClosed { core.leave(closing: true) }
-            isClosed = true
+        // A concurrent call must find that this cache no longer uses the directory.
+        isClosed.withLock {
+            if !$0 { core.leave(closing: true) }
+            $0 = true
         }
         if core.isUnused { await core.close() }
     }
 }
 
 extension MediaCache {
-    /// Creates a cache whose media and catalog are in memory. Use it for tests, or if no data may remain on disk.
-    ///
-    /// The cache uses the same code as any other cache. With a simulated transport, it does not need a network.
+    /// Creates a cache whose media and catalog are in memory. Use it for tests, or if no data may remain on disk. With a
+    /// simulated transport, it does not need a network.
     ///
     /// ```swift
     /// let cache = MediaCache.inMemory(upstream: FakeOrigin(), clock: clock)

@@ -147,8 +147,7 @@ extension Planner {
     /// Returns whether a transfer that now has a connection may send its request, and the actions to perform.
     /// Otherwise, the transfer is cancelled, and is planned again once its request may be sent.
     ///
-    /// The origin may have sent `Retry-After` in the meantime, or the transfer may be needed only by preloads while a
-    /// player is waiting.
+    /// The origin may have sent `Retry-After`, or only preloads may need the transfer while a player is waiting.
     package mutating func maySendRequest(_ id: TransferID) -> (Bool, [Action]) {
         guard let transfer = plan.transfers[id], transfer.isLive else { return (false, []) }
         guard plan.mustWaitAfterFailure(transfer) || yields(transfer) else { return (true, []) }
@@ -224,8 +223,8 @@ extension Planner {
         return actions + plan.settle(transfer?.isSequential == true ? nil : id)
     }
 
-    /// Records that the origin rejected the transfer's request, perhaps because of its size. Returns whether a smaller
-    /// request is worth trying. Such a request follows after ``transferRestarts(_:now:)``.
+    /// Records that the origin rejected the transfer's request, perhaps because of its size. Returns whether to send a
+    /// smaller one, after ``transferRestarts(_:now:)``.
     package mutating func requestRejected(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return false }
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
@@ -248,8 +247,7 @@ extension Planner {
         return (.hold, plan.settle())
     }
 
-    /// Records that the timer set by ``Action/setTimer(_:after:)`` has fired. A timer that is no longer needed has no
-    /// effect.
+    /// Records that the timer set by ``Action/setTimer(_:after:)`` has fired. An obsolete timer has no effect.
     package mutating func timerFired(_ timer: TimerID, now: Duration) -> [Action] {
         var actions: [Action] = []
         for id in plan.transfers.ids where plan.transfers[id]?.interest == .unwanted(timer) {
@@ -263,9 +261,8 @@ extension Planner {
 // MARK: - Ends of transfers
 
 extension Planner {
-    /// Records that the transfer has ended: its last byte was stored, or it was cancelled.
-    ///
-    /// An end after too few bytes counts as a failure. Otherwise, the same request might be repeated forever.
+    /// Records that the transfer has ended: its last byte was stored, or it was cancelled. An end after too few bytes
+    /// counts as a failure. Otherwise, the same request might be repeated forever.
     package mutating func transferEnded(_ id: TransferID, now: Duration) -> (Outcome, [Action]) {
         guard let transfer = plan.transfers[id] else { return (.none, []) }
         if plan.transfers.isUnproductive(id, transfer, in: plan.stored) { return transferRestarts(id, now: now) }
@@ -327,8 +324,7 @@ extension Planner {
 
     /// Records the total length of the resource.
     ///
-    /// - Returns: `false`, and changes nothing, if bytes are stored beyond the length. In that case, the length belongs
-    ///   to a different version.
+    /// - Returns: `false`, and changes nothing, if bytes of a different version are stored beyond the length.
     package mutating func recordLength(_ length: Int64) -> (isPlausible: Bool, actions: [Action]) {
         if self.length == length { return (true, []) }
         guard plan.stored.setLength(length) else { return (false, []) }

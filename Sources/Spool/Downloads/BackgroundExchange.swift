@@ -109,7 +109,7 @@ struct BackgroundExchange: Sendable {
     /// version.
     private func version(of member: Member) async throws -> Lease? {
         guard let lease = try await cache.store.lease(member.item.key) else { return nil }
-        guard lease.generation.storedFreshness?.isSuperseded != true else { return nil }
+        guard lease.generation.storedFreshness?.exclusion == nil else { return nil }
         return lease
     }
 

@@ -52,7 +52,7 @@ struct CurrentVersion {
         let (generation, end, isValidation) = scheduler.basis(of: id)
         let stored = generation.map { StoredVersion(version: $0.resourceVersion, storedEnd: end) }
         let isPartOnly = generation.map { !canBeCompleted($0) && !isComplete($0) } ?? false
-        let isError = generation?.storedFreshness?.isError == true
+        let isError = generation?.isError ?? false
         return RequestPreconditions(
             generation: generation, stored: stored, isValidation: isValidation,
             mayBeConfirmed: !isPartOnly && !isError)
@@ -134,7 +134,7 @@ struct CurrentVersion {
         }
         var cacheability = cacheability
         cacheability.freshness = cacheability.freshness(updating: resource.freshness.current)
-        cacheability.freshness.isError = generation.storedFreshness?.isError
+        if generation.isError { cacheability.freshness.exclusion = .error }
         let known = generation.resourceVersion
         var version = known.confirmed(by: fields)
         // A 304 response has no body, so only its type is checked.
@@ -187,14 +187,14 @@ struct CurrentVersion {
     /// Marks the version as superseded, so that a different version is requested when the resource is opened later.
     func supersede(_ generation: Generation) {
         guard var freshness = generation.storedFreshness else { return }
-        freshness.isSuperseded = true
+        freshness.exclusion = .superseded
         generation.update(nil, freshness)
     }
 
     /// Records that a version is an error instead of media, so that later openings of the resource validate it.
     func recordError(_ generation: Generation) {
         guard var freshness = generation.storedFreshness else { return }
-        freshness.isError = true
+        freshness.exclusion = .error
         adopt(freshness, of: generation)
     }
 

@@ -21,6 +21,9 @@ extension Generation {
         return version.length == nil && !version.validator.canConfirm && version.acceptsRanges != true
     }
 
+    /// Whether the version is an error instead of media.
+    var isError: Bool { storedFreshness?.exclusion == .error }
+
     /// The freshness and related values from the last response; `nil` if they are unknown.
     var storedFreshness: StoredFreshness? { StoredFreshness(encoded: description.fields) }
 

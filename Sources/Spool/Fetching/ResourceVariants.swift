@@ -61,8 +61,7 @@ struct ResourceVariants {
             let lease = try await context.store.lease(key, user: resource)
             resource.usage.setStorageKey(key)
             guard let lease else { return nil }
-            let freshness = lease.generation.storedFreshness
-            if freshness?.isSuperseded == true || freshness?.isError == true {
+            if lease.generation.storedFreshness?.exclusion != nil {
                 lease.end()
                 return nil
             }

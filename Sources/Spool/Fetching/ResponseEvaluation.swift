@@ -73,27 +73,25 @@ struct ResponseEvaluation {
         let current = resource.version.preconditions(for: start.id)
         let otherStatus = otherStatus(replacing: current.generation)
         // An error does not describe the media.
-        let isError = current.isValidation && current.generation?.storedFreshness?.isError == true
+        let isError = current.isValidation && current.generation?.isError == true
         var decision =
             otherStatus
             ?? PartialResponse.evaluate(
                 head, requestedStart: requestedStart, requestedEnd: start.upper, stored: isError ? nil : current.stored,
                 rule: rule)
         // The origin responds to a conditional request with a whole body only if the bytes have changed, regardless of
-        // the validator (RFC 9111 §4.3.3). The bytes of a live stream or of an error have probably also changed, even
-        // though no validator indicates it.
-        let isLive = isError || current.isValidation && current.generation?.mayBeLive == true
-        let isWholeInstead = (isConditional || isLive) && head.status == .ok && current.stored != nil
-        var replacesError = false
-        if case .store(let placement) = decision,
-            isError || isWholeInstead || isOtherUsers(placement, than: current.generation)
-        {
-            decision = .newGeneration(placement)
-            replacesError = isError
+        // the validator (RFC 9111 §4.3.3). The bytes of a live stream have also changed, even though no validator
+        // indicates it.
+        let isLive = current.isValidation && current.generation?.mayBeLive == true
+        var isReplacement = (isConditional || isLive) && head.status == .ok && current.stored != nil
+        if case .store(let placement) = decision {
+            isReplacement = isReplacement || isError
+            if isReplacement || isOtherUsers(placement, than: current.generation) {
+                decision = .newGeneration(placement)
+            }
         }
         let isUnproven =
-            otherStatus == nil
-            && current.stored.map { replacesError || isWholeInstead || self.isUnproven(decision, $0) } ?? false
+            otherStatus == nil && current.stored.map { isReplacement || self.isUnproven(decision, $0) } ?? false
         let differsWeakly = otherStatus == nil && current.stored.map { self.differsWeakly(decision, $0) } ?? false
         let mustNotEndReaders = isUnproven || differsWeakly || isForeignPart(decision)
         if mustNotEndReaders, scheduler.handleUnconfirmedResponse(to: start.id, removing: nil, body: nil) {
@@ -302,7 +300,7 @@ struct ResponseEvaluation {
         var cacheability = cacheability
         if let stored = current.storedFreshness {
             cacheability.freshness = cacheability.combined(with: stored)
-            if stored.isError == true { cacheability.freshness.isError = true }
+            if current.isError { cacheability.freshness.exclusion = .error }
         }
         resource.version.confirmed(by: cacheability, of: current, for: openings)
         scheduler.continued(current, length: version.length)
@@ -330,7 +328,7 @@ struct ResponseEvaluation {
         var cacheability = cacheability
         let changes = resource.versionChanges
         // A client that opens the resource later requests it again, because the error may have ended.
-        if isPage || isEmpty { cacheability.freshness.isError = true }
+        if isPage || isEmpty { cacheability.freshness.exclusion = .error }
         var freshness = cacheability.freshness
         freshness.versionChanges = changes > 0 ? changes : nil
         let isKept = cacheability.mayStore && start.mayKeep && !isPage && !isEmpty && !resource.isUncached

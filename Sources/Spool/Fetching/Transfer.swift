@@ -110,10 +110,12 @@ struct Transfer {
             isOfSite: context.configuration.storesEveryStatus, hasOwnCookies: request.cookies?.isEmpty == false)
         cacheability.freshness.requesterHash = resource.freshness.requesterHash
         if isOtherSuccess(response.head) {
+            // The body is used like that of a 200, but not stored. A client that opens the resource later requests it
+            // again.
+            response.head.status = .ok
             cacheability.mayStore = false
-            // A client that opens the resource later requests it again.
             cacheability.freshness.freshUntil = 0
-            cacheability.freshness.isError = true
+            cacheability.freshness.exclusion = .error
         }
         let firstBytes = try await firstBytes(of: &response, from: origin)
         var head = head(of: response, to: request)
@@ -169,44 +171,6 @@ struct Transfer {
         }
     }
 
-    /// Reads the start of the body if the headers do not show whether the body is media. The bytes stay in the body.
-    private func firstBytes(of response: inout UpstreamResponse, from origin: OriginState) async throws -> [UInt8] {
-        let type = response.head.headerFields[values: .contentType].first
-        // The body of a live response may not start for a long time, but the headers are needed before then. An error
-        // in XML is not live.
-        let hasLength = response.head.headerFields.contentLength != nil || type.map(ContentTypes.isXML) == true
-        let isMediaStatus =
-            [200, 206].contains(response.head.status.code) && !context.storesAnyResponse
-            || isOtherSuccess(response.head)
-        // Bytes from the middle do not identify the type.
-        let range = response.head.headerFields.parsedContentRange?.range
-        let startsAtZero = response.head.status != .partialContent || range?.lowerBound == 0
-        let isCompressed = ResourceVersion.isCompressed(response.head.headerFields)
-        guard isMediaStatus, startsAtZero, isCompressed || hasLength && ContentTypes.isDoubtful(type) else { return [] }
-        do {
-            let (start, body) = try await response.body.readingStart(ofLength: ContentTypes.signatureLength)
-            response.body = body
-            return start
-        } catch {
-            exchange.recordLoss(error, of: origin)
-            throw error
-        }
-    }
-
-    /// Returns whether a response's `Content-Encoding` indicates compression, even though its bytes are uncompressed
-    /// media.
-    ///
-    /// Bytes from the middle of the resource do not show this. They are treated like the bytes from the start, which
-    /// have been stored with the same label.
-    private func isMislabeled(_ head: HTTPResponse, startingWith firstBytes: [UInt8]) -> Bool {
-        guard !context.storesAnyResponse, ResourceVersion.isCompressed(head.headerFields) else { return false }
-        if !firstBytes.isEmpty { return ContentTypes.isMedia(firstBytes) }
-        guard head.status == .partialContent, let stored = resource.generation,
-            stored.resourceVersion.contentEncoding == nil, let fields = stored.storedFreshness?.head?.fields
-        else { return false }
-        return ResourceVersion.isCompressed(fields)
-    }
-
     /// Takes one of the origin's connections. The connection of a preload counts as a player's connection as soon as a
     /// player waits for the bytes of this transfer.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
@@ -235,30 +199,6 @@ struct Transfer {
         guard start.priority == .preload, delay > .zero, !isOfFile else { return nil }
         let error = CacheError(.originUnavailable, "\(place): the origin requested a delay")
         return .interrupted(error, retryAfter: delay)
-    }
-
-    /// Returns the status and the fields to evaluate.
-    ///
-    /// Some servers respond with 206 to every request. If no range was requested and the `Content-Range` is not usable,
-    /// such a body is the whole resource. The same applies to other successful statuses with a body (RFC 9110 §15).
-    private func head(of response: UpstreamResponse, to request: UpstreamRequest) -> HTTPResponse {
-        var head = response.head
-        let isPart = head.headerFields.parsedContentRange != nil
-        let isMultipart = head.headerFields[.contentType]?.lowercased().hasPrefix("multipart/") == true
-        if head.status == .partialContent, request.headerFields[.range] == nil, !isPart, !isMultipart {
-            head.status = .ok
-        }
-        if isOtherSuccess(head) { head.status = .ok }
-        return head
-    }
-
-    /// Returns whether a response is successful and has a body, but has neither status 200 nor 206. Players play such
-    /// responses. 207 describes several resources, and is therefore not the media. These statuses do not prove that
-    /// known media has changed.
-    private func isOtherSuccess(_ head: HTTPResponse) -> Bool {
-        !context.storesAnyResponse && resource.generation.map { $0.storedFreshness?.isError == true } ?? true
-            && head.status.kind == .successful && head.headerFields.contentLength != 0
-            && ![200, 203, 204, 205, 206, 207].contains(head.status.code)
     }
 
     /// Returns whether to request the whole resource, because the origin does not send usable parts.

@@ -77,7 +77,7 @@ final class VersionFreshness: Sendable {
         let now = clock.elapsed()
         return state.withLock { state in
             let validatedAt = state.validated.flatMap { $0.opening >= opening ? $0.at : nil }
-            if state.stored?.isError == true { return validatedAt == nil ? .validate : .fresh }
+            if state.stored?.exclusion == .error { return validatedAt == nil ? .validate : .fresh }
             switch policy {
             case .immutable where !isLive: return .fresh
             case .immutable, .revalidate: return validatedAt == nil ? .validate : .fresh
@@ -91,7 +91,7 @@ final class VersionFreshness: Sendable {
     /// Returns whether the current version is an error that was received for an earlier opening.
     func isEarlierError(at opening: Int) -> Bool {
         state.withLock { state in
-            state.stored?.isError == true && state.validated.map { $0.opening < opening } ?? true
+            state.stored?.exclusion == .error && state.validated.map { $0.opening < opening } ?? true
         }
     }
 

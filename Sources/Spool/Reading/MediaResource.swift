@@ -172,12 +172,11 @@ public final class MediaResource: Sendable {
 
     private func contentInformation(for priority: Priority) async throws -> ContentInformation {
         let resource = try await opened()
-        let isEarlierError = resource.freshness.isEarlierError(at: opening)
-        if let known = resource.contentInformation, !isEarlierError { return known }
+        if let known = knownInformation(of: resource) { return known }
         // The headers of a response contain the information. The first block, which a player needs next, is stored.
         let reader = MediaReader(
             media: self, range: .bytes(0..<1), priority: priority, chunkSize: 1, isCounted: false)
-        if isEarlierError {
+        if resource.freshness.isEarlierError(at: opening) {
             defer { reader.cancel() }
             let response = try await reader.response().response
             return ContentInformation(
@@ -211,10 +210,13 @@ public final class MediaResource: Sendable {
     ///
     /// - Throws: `CacheError` with code `closed`; `CancellationError`.
     package var isKnown: Bool {
-        get async throws {
-            let resource = try await opened()
-            return resource.contentInformation != nil && !resource.freshness.isEarlierError(at: opening)
-        }
+        get async throws { knownInformation(of: try await opened()) != nil }
+    }
+
+    /// Returns the content information that is known without a request. An error that another opening received does not
+    /// describe the media.
+    private func knownInformation(of resource: OpenResource) -> ContentInformation? {
+        resource.freshness.isEarlierError(at: opening) ? nil : resource.contentInformation
     }
 
     /// Returns the length in bytes, which is requested from the origin if necessary. If the origin does not send the

@@ -34,13 +34,8 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// that this is allowed for as long as the response is stored.
     var staleIfError: Int64?
 
-    /// Whether the origin now has another version, of which no byte has been received yet. The stored version is then
-    /// no longer used. The value is `nil` if this is not the case.
-    var isSuperseded: Bool?
-
-    /// Whether the version is an error instead of media, such as a page or an empty body. Later openings validate it.
-    /// `nil` means `false`.
-    var isError: Bool?
+    /// The reason why the version must not be used when the resource is opened again, or `nil` if there is none.
+    var exclusion: Exclusion?
 
     /// Whether the use of the version is limited to less time than its response allows, as for a live playlist. `nil`
     /// means `false`. A response to `HEAD` does not extend the time.
@@ -62,7 +57,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// The keys of the properties in the catalog.
     private enum CodingKeys: String, CodingKey {
         case freshUntil, mustRevalidate, vary, selected, lifetime, isLifetimeControlled, receivedAt, initialAge, head
-        case staleWhileRevalidate, staleIfError, isSuperseded, isError, isUseLimited, versionChanges, variantOf
+        case staleWhileRevalidate, staleIfError, exclusion, isUseLimited, versionChanges, variantOf
         case requesterHash = "asker"
     }
 
@@ -89,7 +84,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
 
     /// Returns how the response may be used at `now`, according to its own directives and those of a request.
     func use(at now: Int64, for directives: RequestDirectives) -> Use {
-        if isError == true { return .validate }
+        if exclusion == .error { return .validate }
         let isKnown = now >= receivedAt ?? .min
         guard isKnown, directives != RequestDirectives() else {
             if isFresh(at: now) { return .fresh }
@@ -133,7 +128,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     ///
     /// - Parameter requesterHash: See ``requesterHash``; `nil` if all requests come from one user.
     func mayBeStale(after failure: Failure, at now: Int64, for requesterHash: String?) -> Bool {
-        guard !mustRevalidate, isError != true else { return false }
+        guard !mustRevalidate, exclusion != .error else { return false }
         if let staleIfError, now >= freshUntil + staleIfError { return false }
         guard let requesterHash else { return true }
         if case .status(let status) = failure, status < 500 { return false }
@@ -159,6 +154,14 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     /// `seconds` is negative, like the remaining lifetime of a response that was stale when it was received.
     static func end(of seconds: Int64, from start: Int64) -> Int64 {
         min(max(start + seconds, -NumberLimits.seconds), NumberLimits.seconds)
+    }
+
+    /// The reasons why a version must not be used when its resource is opened again.
+    enum Exclusion: String, Codable, Sendable {
+        /// The origin has a different version, of which no byte has been received yet.
+        case superseded
+        /// The version is an error instead of media, such as a page or an empty body.
+        case error
     }
 
     /// The ways in which a stored response may be used.

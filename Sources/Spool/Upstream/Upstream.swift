@@ -14,8 +14,8 @@ public protocol Upstream: Sendable {
     ///
     /// A status such as 404 or 503 is a response, not an error. Releasing the body's iterator closes the request
     /// immediately. Cancelling the task that waits for the headers, or that iterates over the body, ends the wait
-    /// promptly. For some tens of milliseconds, a transport may still deliver bytes that the origin has already sent,
-    /// so that they need not be sent again.
+    /// promptly. For some tens of milliseconds, a transport may still deliver bytes that the origin has already sent.
+    /// They do not have to be requested again.
     ///
     /// - Throws: ``UpstreamError`` if there is no response, for example because of a timeout, a rejected TLS
     ///   certificate or too many redirects.

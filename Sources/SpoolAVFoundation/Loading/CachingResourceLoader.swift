@@ -9,8 +9,8 @@ import Synchronization
 ///
 /// Each asset needs its own loader. A ``CachingURLAsset`` creates its loader itself, which is sufficient for most apps.
 /// If you use another asset class, create the asset with the URL that ``CachingURLAsset/cachingURL(for:)`` returns.
-/// Otherwise, AVFoundation does not use the loader. AVFoundation references the loader weakly, so retain the loader for
-/// as long as the asset.
+/// Otherwise, AVFoundation does not use the loader. AVFoundation references the loader weakly, so keep a
+/// strong reference to the loader while you use the asset.
 ///
 /// ```swift
 /// let loader = CachingResourceLoader(caching: MediaSource(url: url), in: cache)

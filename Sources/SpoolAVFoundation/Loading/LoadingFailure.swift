@@ -106,7 +106,7 @@ enum LoadingFailure {
 
 extension CacheError {
     /// Returns the first error from a cache in a chain of underlying errors, or `nil` if there is none.
-    static func first(in error: (any Error)?) -> CacheError? {
+    package static func first(in error: (any Error)?) -> CacheError? {
         sequence(first: error) { ($0 as NSError?)?.userInfo[NSUnderlyingErrorKey] as? any Error }
             .lazy.compactMap { $0 as? CacheError }.first
     }

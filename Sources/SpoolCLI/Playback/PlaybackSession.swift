@@ -194,10 +194,7 @@ import SpoolAVFoundation
         #endif
     }
 
-    private var isVersionChange: Bool {
-        let errors = sequence(first: item.error) { ($0 as NSError?)?.userInfo[NSUnderlyingErrorKey] as? any Error }
-        return errors.contains { ($0 as? CacheError)?.code == .resourceChanged }
-    }
+    private var isVersionChange: Bool { CacheError.first(in: item.error)?.code == .resourceChanged }
 
     private var failure: CommandFailure {
         var cause = item.error?.localizedDescription ?? "unknown cause"

@@ -27,8 +27,7 @@ extension Store: GenerationOwner {
     /// Creates a new version in addition to the stored one.
     ///
     /// The new version replaces the stored one when one of its blocks, or all of it, is on disk. If nothing is stored,
-    /// the new version becomes the stored one when its first byte is stored. If the version ends before that, nothing
-    /// is stored.
+    /// the new version becomes the stored one with its first byte. If it ends before that, nothing is stored.
     ///
     /// - Parameters:
     ///   - url: The scheme, host and path. Other parts are removed when the URL is recorded.

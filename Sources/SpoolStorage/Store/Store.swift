@@ -18,12 +18,10 @@ import Synchronization
 /// disk has freed its space, and the claim of a version when its file is removed (``FileRemover``). A file that can't
 /// be removed keeps its claim. ``checkLedger()`` compares all claims.
 ///
-/// **Locks**, outermost first. No lock is held during another key's I/O, or while a callback runs. Debug builds check
-/// the rule of ``LockClass``.
+/// **Locks**, outermost first. No lock is held during another key's I/O, or while a callback runs (``LockClass``).
 /// 1. a key's turn, or the turn of eviction, then the turn of changes to the catalog (asynchronous, so no thread is
 ///    occupied);
-/// 2. a media file's writer, held while that file stores and evicts (its descriptor may be opened during this time).
-///    Work for all keys only tries to take it;
+/// 2. a media file's writer, held while that file stores, evicts or is opened. Work for all keys only tries to take it;
 /// 3. the rounds of writing, then the catalog's only writer (the catalog and the table are changed together);
 /// 4. locks that are held only for a lookup, such as `table`, a media file's map, the order of eviction and the file
 ///    pool. The lock of a ``Ledger`` is innermost.
