@@ -277,8 +277,7 @@ package final class Store: Sendable {
     ///   - key: The key of one resource; `nil` for all.
     ///   - repairing: Whether to discard bad blocks, so that they are fetched again. If not, they stay recorded until
     ///     they are read.
-    ///   - progress: A function that may be called on any thread, with the number of checked blocks and the total
-    ///     number of blocks.
+    ///   - progress: A function that receives the checked and the total number of blocks, on any thread.
     /// - Throws: ``CacheError`` if the catalog can't be read or repaired, or if the store is closed;
     ///   `CancellationError`.
     package func verify(
