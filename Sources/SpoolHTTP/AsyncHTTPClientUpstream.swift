@@ -13,8 +13,9 @@ import Synchronization
 /// A transport that fetches media over HTTP/1.1 and HTTP/2 with AsyncHTTPClient, for Linux and servers.
 ///
 /// Bodies have back-pressure down to the socket, and are delivered in the buffers into which they were received.
-/// Certificates are verified, and at least TLS 1.2 is required. Bodies are not decompressed. Connections are reused
-/// until the transport is released. The transport uses the proxies in ``HTTPUpstream/Configuration/proxyEnvironment``.
+/// Certificates are verified, and at least TLS 1.2 is required. Only playlists and MPDs are decompressed. Connections
+/// are reused until the transport is released. The transport uses the proxies in
+/// ``HTTPUpstream/Configuration/proxyEnvironment``.
 public final class AsyncHTTPClientUpstream: Upstream {
     private let configuration: HTTPUpstream.Configuration
     private let tls: TLSConfiguration

@@ -178,7 +178,8 @@ func open<Chunk: GatheredBytes>(
                 throw UpstreamError(.malformedResponse, "\(url.nameForMessages) \(problem)")
             }
             guard try walk.follow(head) else {
-                return UpstreamResponse(head: head, url: url, body: UpstreamBody(ExchangeBody(exchange)))
+                let response = UpstreamResponse(head: head, url: url, body: UpstreamBody(ExchangeBody(exchange)))
+                return try await ManifestDecompression.decompressed(response, to: walk.request)
             }
         } catch {
             exchange.close()

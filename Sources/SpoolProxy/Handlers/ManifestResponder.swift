@@ -88,6 +88,27 @@ struct ManifestResponder: Sendable {
         return response
     }
 
+    /// Returns a redirect to the origin if the client would receive a manifest that is not rewritten, such as a
+    /// compressed one.
+    ///
+    /// In forward mode, the server's URLs contain the name of the origin. References and steering servers in an
+    /// unchanged manifest could make a player send these URLs, with the server's token, to other hosts. If the server
+    /// has its own origin, the operator trusts that origin.
+    ///
+    /// - Returns: `nil` if the client may receive the response.
+    /// - Throws: `RequestFailure` with status 502 if the client can't request the origin's URL itself.
+    func redirect(
+        _ head: ResponseHead, to request: RequestHead, _ call: OutgoingRequest
+    ) throws(RequestFailure) -> Response? {
+        guard request.method == .get, !call.isForOperator, !call.isReverse, (200..<300).contains(head.status),
+            Self.indicatesManifest(head.fields, at: call.url)
+        else { return nil }
+        guard call.presentation == nil else {
+            throw RequestFailure(502, "\(call.url.nameForMessages): the manifest can't be rewritten").namingOrigin()
+        }
+        return Response(ResponseHead(307, [.location: call.url.description, .cacheControl: "no-store"]))
+    }
+
     /// Returns the name of a version for ``StreamKnowledge``, or `nil` if the version has no validator.
     private static func name(of response: StoredResponse, _ media: MediaResource) -> String? {
         (response.validator.entityTag?.text ?? response.validator.lastModified).map { media.key.hash + $0 }
@@ -113,7 +134,7 @@ struct ManifestResponder: Sendable {
     private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
         if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
         guard let type = response.fields[.contentType]?.lowercased() else { return true }
-        if indicatesManifest(type) || isManifestPath(url) { return true }
+        if indicatesManifest(response.fields, at: url) { return true }
         // Servers often send a playlist with the type of its segments.
         if type.hasPrefix("video/") || type.hasPrefix("audio/") {
             return response.length.map { $0 <= smallBytes } ?? false
@@ -127,17 +148,9 @@ struct ManifestResponder: Sendable {
     /// The time limit for the first byte of a resource, if neither its type nor its path identifies it as a manifest.
     private static let inspectionTimeout = Duration.seconds(2)
 
-    private static func indicatesManifest(_ type: String) -> Bool {
-        type.contains("mpegurl") || type.contains("dash+xml")
-    }
-
     /// Returns whether the type or the path indicates a manifest.
-    private static func indicatesManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
-        indicatesManifest(fields[.contentType]?.lowercased() ?? "") || isManifestPath(url)
-    }
-
-    private static func isManifestPath(_ url: OriginURL) -> Bool {
-        [".m3u8", ".m3u", ".mpd"].contains { url.path.lowercased().hasSuffix($0) }
+    static func indicatesManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
+        fields.indicateManifest(at: url.path)
     }
 
     /// Returns whether reading the first bytes is cheap: the client requests them, or the resource is small.

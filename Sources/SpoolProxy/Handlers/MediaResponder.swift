@@ -44,10 +44,10 @@ struct MediaResponder: Sendable {
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
         let client = BypassedResources.name(of: cache.key(for: source), call.fields)
         if passed.contains(client, at: date.second) {
-            return try await passing.respond(to: request, call, body: nil, hold: hold)
+            return try await bypass(request, call, hold: hold)
         }
         if try await isUncachedKey(source, call) {
-            return try await passing.respond(to: request, call, body: nil, hold: hold)
+            return try await bypass(request, call, hold: hold)
         }
         let directives = directives(of: request)
         if request.method == .head,
@@ -72,7 +72,7 @@ struct MediaResponder: Sendable {
                     passed.insert(client, at: date.second)
                     guard let own = opened.takeCookies(for: source) else {
                         opened.reader.cancel()
-                        return try await passing.respond(to: request, call, body: nil, hold: hold)
+                        return try await bypass(request, call, hold: hold)
                     }
                     cookies = own
                 } else if call.isReverse, cookies.isEmpty, [.revalidated, .miss].contains(opened.head.source),
@@ -93,6 +93,13 @@ struct MediaResponder: Sendable {
                 // The reader stays open: a transfer that no reader needs is cancelled, and reading the manifest would
                 // then cause another request.
                 let isPastEnd = Self.isPastEnd(range, length: length)
+                if ResourceVersion.isCompressed(opened.head.response.fields),
+                    let redirect = try manifests.redirect(
+                        ResponseHead(opened.head.response.status, opened.head.response.fields), to: request, call)
+                {
+                    opened.reader.cancel()
+                    return redirect
+                }
                 if let manifest = try await manifest(
                     of: opened, for: request, call, opener.priority, hold: hold, mayRead: !isPastEnd)
                 {
@@ -112,10 +119,10 @@ struct MediaResponder: Sendable {
                     configuration.logger.notice(
                         "\(error); for 2 minutes, requests for this media with the same header fields bypass the cache")
                     passed.insert(client, at: date.second)
-                    return try await passing.respond(to: request, call, body: nil, hold: hold)
+                    return try await bypass(request, call, hold: hold)
                 }
                 if !directives.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {
-                    return try await passing.respond(to: request, call, body: nil, hold: hold)
+                    return try await bypass(request, call, hold: hold)
                 }
                 return builder.response(to: request, error)
             }
@@ -124,6 +131,12 @@ struct MediaResponder: Sendable {
     }
 
     // MARK: - Requests
+
+    /// Forwards a request to its origin without the cache.
+    private func bypass(_ request: RequestHead, _ call: OutgoingRequest, hold: Duration?) async throws -> Response {
+        let response = try await passing.respond(to: request, call, body: nil, hold: hold)
+        return try manifests.redirect(response.head, to: request, call) ?? response
+    }
 
     /// Returns the freshness that the client requires. If clients may not bypass the cache, the result contains no
     /// requirements.

@@ -183,29 +183,69 @@ import Testing
         }
     }
 
-    @Test("E348: a compressed playlist is revalidated for each client, because it may be live")
-    func compressed() async throws {
+    /// Returns an origin whose playlist is compressed in a format that the server can't decompress.
+    private func originWithBrotli() -> ScriptedUpstream {
         let sent = Mutex(UInt8(0))
-        let upstream = ScriptedUpstream([:])
-        upstream.script("/live.m3u8") { _, _ in
+        let origin = ScriptedUpstream([:])
+        origin.script("/live.m3u8") { _, _ in
             let count = sent.withLock { value in
                 value += 1
                 return value
             }
-            let body = Data([0x1F, 0x8B, 0x08, count] + Array(repeating: 0, count: 40))
+            let body = Data([0x8B, 0x15, 0x80, count] + Array(repeating: 0, count: 40))
             var head = HTTPResponse(status: .ok)
             head.headerFields = [
                 .contentType: "application/vnd.apple.mpegurl", .contentLength: "\(body.count)",
-                .contentEncoding: "gzip", .cacheControl: "max-age=3600",
+                .contentEncoding: "br", .cacheControl: "max-age=3600",
             ]
             return ScriptedUpstream.Response(head, .data(body))
         }
+        return origin
+    }
+
+    @Test("E348: in reverse mode, a compressed playlist is revalidated for each client, because it may be live")
+    func compressed() async throws {
         var configuration = ProxyConfiguration()
         configuration.origin = URL(string: "http://origin.test/")
-        try await ProxyServer.run(configuration, upstream: upstream) { (server, _) async throws in
+        try await ProxyServer.run(configuration, upstream: originWithBrotli()) { (server, _) async throws in
             for count in UInt8(1)...3 {
                 let response = try await server.get("/live.m3u8")
                 #expect(response.body.count == 44 && response.body[response.body.startIndex + 3] == count)
+            }
+        }
+    }
+
+    @Test(
+        "E348: a compressed playlist whose URL names its origin is not sent unchanged, and the player is redirected",
+        arguments: [FreshnessPolicy.http, .revalidate, .immutable])
+    func redirected(freshness: FreshnessPolicy) async throws {
+        try await ProxyServer.run(freshness: freshness, upstream: originWithBrotli()) { server, _ in
+            for _ in 0..<3 {
+                let response = try await server.get("/http/origin.test/live.m3u8?a=%20b")
+                #expect(response.status == 307)
+                #expect(response.field("location") == "http://origin.test/live.m3u8?a=%20b")
+                #expect(response.field("cache-control") == "no-store")
+                #expect(response.body.isEmpty)
+            }
+        }
+    }
+
+    @Test(
+        "E498: a playlist that the origin compresses with gzip is rewritten",
+        arguments: [FreshnessPolicy.http, .immutable])
+    func gzip(freshness: FreshnessPolicy) async throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nhttp://127.0.0.2/s.ts\n#EXT-X-ENDLIST\n"
+        let list = OriginResource(
+            .data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl",
+            rules: [.always(OriginBehavior.gzip)])
+        try await OriginServer.run(["/a.m3u8": list]) { origin in
+            try await ProxyServer.run(freshness: freshness) { server, _ in
+                for _ in 0..<2 {
+                    let response = try await server.get("/http/127.0.0.1:\(origin.port)/a.m3u8")
+                    #expect(response.status == 200)
+                    #expect(response.field("content-encoding") == nil)
+                    #expect(String(decoding: response.body, as: UTF8.self).contains("\n/http/127.0.0.2/s.ts\n"))
+                }
             }
         }
     }
