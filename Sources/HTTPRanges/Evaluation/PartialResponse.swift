@@ -24,6 +24,9 @@ package enum PartialResponse {
         /// `nil`.
         package var discrepancy: String?
 
+        /// Whether the headers state that the body contains the whole resource.
+        package var containsAllBytes: Bool { offset == 0 && end != nil && end == version.length }
+
         /// Creates a placement.
         package init(offset: Int64, end: Int64?, version: ResourceVersion, discrepancy: String? = nil) {
             self.offset = offset

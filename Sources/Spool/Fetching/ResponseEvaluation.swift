@@ -85,7 +85,9 @@ struct ResponseEvaluation {
         let isLive = current.isValidation && current.generation?.mayBeLive == true
         var isReplacement = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision {
-            isReplacement = isReplacement || isError
+            // A part that is the whole resource is like a 200.
+            let isWholePart = isConditional && head.status == .partialContent && placement.containsAllBytes
+            isReplacement = isReplacement || isError || isWholePart
             if isReplacement || isOtherUsers(placement, than: current.generation) {
                 decision = .newGeneration(placement)
             }
@@ -128,7 +130,7 @@ struct ResponseEvaluation {
     ) async throws -> Verdict {
         try check(placement, replacing: current)
         let body = body(placement, isNew: isNew)
-        let isWhole = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
+        let isWhole = placement.containsAllBytes
         if head.status.code == 206, !isWhole, !placement.version.canBeAssembled(under: rule) {
             // The part is a separate version. If it does not contain all bytes that readers need, the whole resource is
             // requested. If the whole resource was already requested, the origin would send the same part again.
@@ -175,8 +177,7 @@ struct ResponseEvaluation {
     /// - Parameter isNew: Whether the body starts a version of which no byte is stored.
     private func body(_ placement: PartialResponse.BodyPlacement, isNew: Bool) -> ResponseBody {
         let isCombinable = placement.version.canBeAssembled(under: rule)
-        let isComplete = placement.offset == 0 && placement.end != nil && placement.end == placement.version.length
-        let isWhole = head.status != .partialContent || isComplete && !isCombinable
+        let isWhole = head.status != .partialContent || placement.containsAllBytes && !isCombinable
         let asked: Int64? = if isNew { placement.offset == 0 ? 0 : nil } else { isWhole ? nil : start.lower }
         let isPart = start.lower > 0 || start.upper.map { $0 < placement.version.length ?? .max } ?? false
         // With `If-Range`, a whole body that belongs to a different version does not show that the origin ignores

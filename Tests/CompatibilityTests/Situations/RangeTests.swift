@@ -114,6 +114,33 @@ import Testing
         try await Situation(OriginResource(.pattern(PatternBytes(seed: 7, length: size))), seeks: []).check()
     }
 
+    @Test("A whole file is preloaded from a server that rejects ranges of more than 10 MiB with status 403")
+    func limitedRanges() async throws {
+        let film = PatternBytes(seed: 7, length: 30_000_000)
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                let isLong =
+                    switch request.headerFields[.range].flatMap({ RequestedRange($0) }) {
+                    case .bounded(let first, let last): min(last + 1, film.length) - first > 10 << 20
+                    case .from(let first): film.length - first > 10 << 20
+                    default: true
+                    }
+                if isLong { resource.refusal = OriginRefusal(403) }
+            })
+        let resource = OriginResource(.pattern(film), rules: [rule])
+        try await OriginServer.run(["/media": resource]) { origin in
+            try await CompatibilityStage.cache { cache in
+                let preload = try #require(cache.preload([MediaSource(url: origin.url("/media"))], .entire).first)
+                for await state in preload.states where state.phase.isFinal { #expect(state.phase == .finished) }
+                #expect(origin.log.exchanges.contains { $0.status == 403 })
+                await origin.stop()
+                let bytes = try await cache.media(for: origin.url("/media")).bytes()
+                expectBytes(bytes, film.bytes(0..<film.length))
+            }
+        }
+    }
+
     @Test("Media is received from a URL with a query of 13,800 bytes")
     func longQuery() async throws {
         var situation = Situation()

@@ -123,6 +123,29 @@ import Testing
         }
     }
 
+    @Test("A station that sends 750 bytes per second is received from one response")
+    func lowBitRate() async throws {
+        let station = PatternBytes(seed: 7, length: 750 * 120)
+        let resource = OriginResource.pattern(
+            station.length, seed: 7, .noValidators, .ignoresRanges(acceptRanges: nil), .noLength(.chunked),
+            .drip(750, every: .milliseconds(5)))
+        try await OriginServer.run(["/radio": resource]) { origin in
+            let clock = ManualClock()
+            var network = HTTPUpstream.Configuration()
+            network.clock = clock
+            try await CompatibilityStage.cache(upstream: AsyncHTTPClientUpstream(network)) { cache in
+                var bytes: [UInt8] = []
+                for try await chunk in cache.media(for: origin.url("/radio")).reader() {
+                    chunk.withUnsafeBytes { bytes += $0 }
+                    // For the cache, the bytes have taken as long as they would take at the bit rate of the station.
+                    clock.advance(by: .seconds(Double(chunk.data.count) / 750))
+                }
+                expectBytes(bytes, station.bytes(0..<station.length))
+            }
+            #expect(origin.log.exchanges.count == 1)
+        }
+    }
+
     /// The ways in which persistent connections end.
     private static let endings: [(name: String, rules: [OriginRule])] = [
         ("closes after each response", [.always(.closeConnection)]),
