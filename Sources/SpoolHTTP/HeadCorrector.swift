@@ -20,6 +20,8 @@ import NIOHTTP1
 /// - If there are more than 250 fields, the last fields are removed. Fields for framing, caching, redirects and
 ///   credentials, and security policies for web pages, are retained. `no-store` is added, because a removed field may
 ///   have limited the use of the response.
+///
+/// The handler also removes white space after the chunk sizes of a body; see ``ChunkSizeCorrector``.
 final class HeadCorrector: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias InboundOut = ByteBuffer
@@ -31,13 +33,18 @@ final class HeadCorrector: ChannelInboundHandler {
     private var pending: ByteBuffer?
     /// The number of bytes of `pending` that have been searched for the end of the head.
     private var searched = 0
+    /// The filter for the body, or `nil` if the body is not chunked.
+    private var chunkSizes: ChunkSizeCorrector?
 
     /// Treats the next bytes as a head, because the response has ended.
-    func expectHead() { isInHead = true }
+    func expectHead() {
+        isInHead = true
+        chunkSizes = nil
+    }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-        guard isInHead else { return context.fireChannelRead(data) }
         var buffer = unwrapInboundIn(data)
+        guard isInHead else { return passOnBody(buffer, context) }
         if var earlier = pending.take() {
             earlier.writeBuffer(&buffer)
             buffer = earlier
@@ -52,14 +59,20 @@ final class HeadCorrector: ChannelInboundHandler {
             guard let head = buffer.readSlice(length: length) else { break }
             // Another head follows an interim head.
             isInHead = ResponseHeadText.isInterim(head.readableBytesView)
-            let corrected = ResponseHeadText.corrected(head.readableBytesView).map { ByteBuffer(bytes: $0) }
-            context.fireChannelRead(wrapInboundOut(corrected ?? head))
+            let (corrected, isChunked) = ResponseHeadText.examined(head.readableBytesView)
+            chunkSizes = isChunked && !isInHead ? ChunkSizeCorrector() : nil
+            context.fireChannelRead(wrapInboundOut(corrected.map { ByteBuffer(bytes: $0) } ?? head))
         }
         searched = 0
         if buffer.readableBytes > 0 {
             isInHead = false
-            context.fireChannelRead(wrapInboundOut(buffer))
+            passOnBody(buffer, context)
         }
+    }
+
+    private func passOnBody(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
+        let body = chunkSizes?.corrected(buffer) ?? buffer
+        if body.readableBytes > 0 { context.fireChannelRead(wrapInboundOut(body)) }
     }
 
     func channelInactive(context: ChannelHandlerContext) {
@@ -124,9 +137,14 @@ struct ResponseHeadText {
     private var isCorrected = false
     /// Whether other software may interpret the framing differently.
     private var isAmbiguous = false
+    /// Whether `chunked` is the only transfer coding.
+    private var isChunked = false
 
-    /// Returns the head with its harmless faults corrected; `nil` if it has none. See ``HeadCorrector``.
-    static func corrected(_ head: some Collection<UInt8>) -> [UInt8]? {
+    /// Returns the head with its harmless faults corrected, and whether the body is chunked. See ``HeadCorrector``.
+    ///
+    /// - Returns: The corrected head, or `nil` if it has no faults. The body counts as chunked only if `chunked` is its
+    ///   only transfer coding.
+    static func examined(_ head: some Collection<UInt8>) -> (corrected: [UInt8]?, isChunked: Bool) {
         var text = ResponseHeadText(head)
         text.correctStatusLine()
         text.joinFoldedLines()
@@ -134,8 +152,8 @@ struct ResponseHeadText {
         text.correctValues()
         text.correctFraming()
         text.limitFields()
-        guard text.isCorrected || text.isAmbiguous else { return nil }
-        return Array(text.lines.joined(separator: "\r\n".utf8)) + Array("\r\n".utf8)
+        guard text.isCorrected || text.isAmbiguous else { return (nil, text.isChunked) }
+        return (Array(text.lines.joined(separator: "\r\n".utf8)) + Array("\r\n".utf8), text.isChunked)
     }
 
     /// Returns whether the status is 1xx, so that another head follows.
@@ -211,6 +229,7 @@ struct ResponseHeadText {
             remove("transfer-encoding")
             isCorrected = true
         } else if codings.first == "chunked", Set(codings).count == 1 {
+            isChunked = true
             if codings.count > 1 {
                 remove("transfer-encoding")
                 insert("Transfer-Encoding: chunked")

@@ -35,6 +35,10 @@ import Testing
             "HTTP/1.1 200 OK\r\nContent-Length:7\r\nTransfer-Encoding:chunked\r\nETag:\"a\"\r\n\r\n5\r\nhello\r\n0\r\n\r\n",
             false
         ),
+        (
+            "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\nETag:\"a\"\r\n\r\n"
+                + "01 \r\nh\r\n3 \t;a=b c\r\nell\r\n1\r\no\r\n0  \r\n\r\n", true
+        ),
         ("ICY 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
     ]
 
@@ -111,7 +115,22 @@ import Testing
             "HTTP/1.1 200 \r\n\r\n", "HTTP/1.1 404 Not  Found \r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n",
         ])
     func unchanged(_ head: String) {
-        #expect(ResponseHeadText.corrected(Array(head.utf8)) == nil)
+        #expect(ResponseHeadText.examined(Array(head.utf8)).corrected == nil)
+    }
+
+    @Test("E505: white space within a chunk size, or within the data of a chunk, is not removed")
+    func chunks() throws {
+        let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+        for rest in ["1 1\r\nhello\r\n", " 5\r\nhello\r\n", "5 x\r\nhello\r\n", "5 \nhello\r\n"] {
+            let bytes = Array((head + rest).utf8)
+            for pieces in [[bytes[...]], bytes.indices.map { bytes[$0...$0] }] {
+                #expect(throws: (any Error).self) { try receive(pieces, on: connection()) }
+            }
+        }
+        let bytes = Array((head + "a \r\n1 \r\n2 \r\n3 \r\n0\r\n\r\n").utf8)
+        for pieces in [[bytes[...]], bytes.indices.map { bytes[$0...$0] }] {
+            #expect(try receive(pieces, on: try connection()).body == "1 \r\n2 \r\n3 ")
+        }
     }
 
     @Test("E285: if a response has too many header fields for the parser, the fields that a cache needs are retained")
@@ -133,7 +152,8 @@ import Testing
     @Test("E220: a folded header line can't change the framing of the body")
     func foldedFraming() {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\n gzip\r\nContent-Length:5\r\n\r\n"
-        let corrected = ResponseHeadText.corrected(Array(head.utf8)).map { String(decoding: $0, as: UTF8.self) }
+        let corrected = ResponseHeadText.examined(Array(head.utf8)).corrected
+            .map { String(decoding: $0, as: UTF8.self) }
         #expect(
             corrected
                 == "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked gzip\r\nContent-Length:5\r\nConnection: close\r\n\r\n"

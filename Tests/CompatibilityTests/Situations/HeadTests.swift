@@ -62,6 +62,18 @@ import Testing
         ).check()
     }
 
+    @Test("E505: a response with white space after its chunk sizes is received", arguments: [" ", "  \t", " ;a=b"])
+    func chunkSizes(_ end: String) async throws {
+        let media = OriginContent.pattern(PatternBytes(seed: 7, length: 150_000))
+        var raw = Array("HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nTransfer-Encoding: chunked\r\n\r\n".utf8)
+        for start in stride(from: Int64(0), to: 150_000, by: 1000) {
+            raw += Array("3e8\(end)\r\n".utf8) + media.bytes(start..<start + 1000) + Array("\r\n".utf8)
+        }
+        raw += Array("0\(end)\r\n\r\n".utf8)
+        let rule = OriginRule(0..<Int.max, prepare: { [raw] in $1.raw = .init(raw, closes: true) })
+        try await Situation(OriginResource(media, rules: [rule]), seeks: [], isStored: false).check()
+    }
+
     @Test(
         "A response without a length is received, whether it is chunked or ends with the connection",
         arguments: [true, false])
