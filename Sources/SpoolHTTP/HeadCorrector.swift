@@ -17,6 +17,7 @@ import NIOHTTP1
 /// - `Transfer-Encoding: identity` is removed. Repeated `chunked` codings become one.
 /// - `Content-Length` is removed if `chunked` is the only transfer coding (RFC 9112 §6.3).
 /// - Repeated `Content-Length` values become one if all of them are equal (RFC 9110 §8.6).
+/// - The unit after a `Content-Length`, as in `5 bytes`, is removed.
 /// - If there are more than 250 fields, the last fields are removed. Fields for framing, caching, redirects and
 ///   credentials, and security policies for web pages, are retained. `no-store` is added, because a removed field may
 ///   have limited the use of the response.
@@ -245,6 +246,12 @@ struct ResponseHeadText {
             remove("content-length")
             insert("Content-Length: \(length)")
             isCorrected = true
+        }
+        if lengths.count == 1, let match = lengths[0].wholeMatch(of: /([0-9]{1,16})[ \t]*bytes?/) {
+            remove("content-length")
+            insert("Content-Length: \(match.1)")
+            // Browsers ignore such a field, so the connection must not be used for another response.
+            isAmbiguous = true
         }
         // Only the final head closes the connection; an interim head does not.
         guard isAmbiguous, let status = lines.first, !Self.isInterim(status) else { return }

@@ -39,6 +39,7 @@ import Testing
             "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\nETag:\"a\"\r\n\r\n"
                 + "01 \r\nh\r\n3 \t;a=b c\r\nell\r\n1\r\no\r\n0  \r\n\r\n", true
         ),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5 bytes\r\nETag:\"a\"\r\n\r\nhello", false),
         ("ICY 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
     ]
 
@@ -111,6 +112,8 @@ import Testing
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\nTransfer-Encoding:gzip, chunked\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\nContent-Length:6\r\n\r\n",
             "HTTP/1.1 200 OK\r\nContent-Length:5\r\nTransfer-Encoding:chunked\r\nTransfer-Encoding:identity\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length:5 6\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length:5 kB\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length:5 bytes, 6 bytes\r\n\r\n",
             "HTTP/1.1 200 OK\r\nno colon\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.1 200\r\n\r\n",
             "HTTP/1.1 200 \r\n\r\n", "HTTP/1.1 404 Not  Found \r\n\r\n", "HTTP/1.1 2000 OK\r\n\r\n",
         ])

@@ -74,6 +74,36 @@ import Testing
         try await Situation(OriginResource(media, rules: [rule]), seeks: [], isStored: false).check()
     }
 
+    @Test("E506: a response is received if a unit follows the number in Content-Length", arguments: [" bytes", "byte"])
+    func unit(_ unit: String) async throws {
+        let rule = OriginRule.head { head in
+            head.replacing(/Content-Length: [0-9]+/) { $0.output + unit }
+        }
+        try await Situation(rule).check()
+    }
+
+    @Test(
+        "E507: bytes after the end of a response are ignored, and the next response is received over a new connection",
+        arguments: ["\r\n", "garbage", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"], [true, false])
+    func surplus(_ surplus: String, isReverse: Bool) async throws {
+        let resources = ["first", "second"].map { text in
+            let head = "HTTP/1.1 200 OK\r\nContent-Type: audio/mpeg\r\nContent-Length: \(text.utf8.count)\r\n\r\n"
+            let raw = Array((head + text + surplus).utf8)
+            let rule = OriginRule(0..<Int.max, prepare: { $1.raw = .init(raw, closes: false) })
+            return ("/" + text, OriginResource(.data(Data()), rules: [rule]))
+        }
+        try await OriginServer.run(Dictionary(uniqueKeysWithValues: resources)) { origin in
+            try await CompatibilityStage.server(
+                freshness: .revalidate, origin: isReverse ? origin.url("/") : nil
+            ) { server, _ in
+                for text in ["first", "second", "first", "second"] {
+                    let url = try #require(server.url(for: origin.url("/" + text)))
+                    #expect(try await PlainClient().get(url).text == text)
+                }
+            }
+        }
+    }
+
     @Test(
         "A response without a length is received, whether it is chunked or ends with the connection",
         arguments: [true, false])
