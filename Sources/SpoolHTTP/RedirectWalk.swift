@@ -66,7 +66,8 @@ struct RedirectWalk {
     /// `head` are added to the request's jar.
     ///
     /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. A request
-    /// with any other method would have to be repeated or changed.
+    /// with any other method would have to be repeated or changed. Like a response without `Location`, a response with an
+    /// empty one is final, because it does not name a target.
     ///
     /// - Throws: ``UpstreamError`` with code `invalidRedirect` if there are too many redirects, a loop, or several
     ///   targets. The same error is thrown if the target is invalid, not allowed, or an `http` URL after `https`.
@@ -74,7 +75,9 @@ struct RedirectWalk {
         request.cookies?.receive(head.headerFields, from: request.url, at: now)
         guard request.followsRedirects, [.get, .head].contains(request.method) else { return false }
         let locations = head.headerFields[values: .location]
-        guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first else { return false }
+        guard [301, 302, 303, 307, 308].contains(head.status.code), let location = locations.first,
+            locations.contains(where: { !$0.isEmpty })
+        else { return false }
         let from = request.url
         guard Set(locations).count == 1 else {
             throw UpstreamError(

@@ -103,7 +103,8 @@ struct Responder: Sendable {
     /// Returns a response whose redirect, if it stays within the server's own origin, points to this server, with the
     /// client's token.
     private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
-        guard call.isReverse, let location = response.head.fields[.location] else { return response }
+        // An empty reference would become the path of the request, so the client would follow it in a loop.
+        guard call.isReverse, let location = response.head.fields[.location], !location.isEmpty else { return response }
         guard let target = call.url.sameOrigin(location) else { return response }
         var response = response
         let fragment = URIReference(location).fragment.map { "#" + $0 } ?? ""

@@ -23,6 +23,33 @@ import Testing
     }
 
     @Test(
+        "E508: a redirect with an empty Location is passed on with its body",
+        arguments: [301, 302, 303, 307, 308], [false, true])
+    func emptyLocation(_ status: Int, isReverse: Bool) async throws {
+        let rule = OriginRule(
+            0..<Int.max,
+            revise: { response in
+                response.status = status
+                response.setField("Location", "")
+            })
+        var media = Self.media
+        media.rules = [.always(.ignoresRanges()), rule]
+        try await OriginServer.run(["/media": media]) { [media] origin in
+            let direct = try await PlainClient().get(origin.url("/media"))
+            expectBytes(direct.body, media.content.bytes(0..<150_000))
+            try await CompatibilityStage.server(origin: isReverse ? origin.url("/") : nil) { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                for _ in 0..<2 {
+                    let response = try await PlainClient().get(url)
+                    #expect(response.status == status)
+                    #expect(response.field("location") == "")
+                    expectBytes(response.body, direct.body)
+                }
+            }
+        }
+    }
+
+    @Test(
         "A redirect is followed even if its Location contains unencoded or relative parts",
         arguments: [
             ("/f/my song 1.mp3", "/f/my%20song%201.mp3"), ("/f/gr\u{FC}\u{DF}.mp3", "/f/gr%C3%BC%C3%9F.mp3"),
