@@ -115,7 +115,7 @@ struct MediaResponder: Sendable {
             } catch let error as CacheError {
                 opener.turn.end(isAnswered: true)
                 if let response = builder.response(to: request, error, withLongBodyFor: source) { return response }
-                if !directives.onlyIfCached, ResponseBuilder.isOnlyForClient(error) {
+                if !directives.onlyIfCached, ResponseBuilder.isOnlyForClient(error, for: request) {
                     configuration.logger.notice(
                         "\(error); for 2 minutes, requests for this media with the same header fields bypass the cache")
                     passed.insert(client, at: date.second)

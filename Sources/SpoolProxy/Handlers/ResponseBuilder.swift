@@ -103,11 +103,19 @@ struct ResponseBuilder: Sendable {
         return response
     }
 
-    /// Returns whether the cache can't use the origin's response, such as a compressed one, but a client may be able
-    /// to.
-    static func isOnlyForClient(_ error: CacheError) -> Bool {
-        error.code == .malformedResponse && error.httpStatus.map { [200, 203, 206].contains($0) } ?? false
+    /// Returns whether the cache can't use the origin's response, but the client may be able to. Examples are a
+    /// compressed response, or a web page instead of the stored media if the client is a browser that opens a page.
+    static func isOnlyForClient(_ error: CacheError, for request: RequestHead) -> Bool {
+        guard error.code == .malformedResponse else { return false }
+        if let status = error.httpStatus { return mediaStatuses.contains(status) }
+        guard let said = error.response, mediaStatuses.contains(said.status) else { return false }
+        let isPage = pageTypes.contains { said.fields[.contentType]?.lowercased().hasPrefix($0) == true }
+        // Players accept any type, and a page would end their playback.
+        return isPage && request.fields.values("accept").contains { $0.lowercased().contains("text/html") }
     }
+
+    private static let mediaStatuses: Set<Int> = [200, 203, 206]
+    private static let pageTypes = ["text/html", "application/xhtml+xml"]
 
     /// Returns whether the origin's error response must be requested again, because its body is too long to be included
     /// in the error.

@@ -196,8 +196,10 @@ import Testing
         }
     }
 
-    @Test("A player receives audio even after a browser has received a page from the same URL without Vary")
-    func userAgents() async throws {
+    @Test(
+        "E509: a player receives audio, and a browser receives a page from the same URL without Vary, in any order",
+        arguments: ["Mozilla/5.0", "VLC/3.0"], [FreshnessPolicy.http, .revalidate])
+    func userAgents(first: String, freshness: FreshnessPolicy) async throws {
         let song = OriginContent.data(.mpegAudio(frames: 300))
         let rule = OriginRule(
             0..<Int.max,
@@ -206,12 +208,23 @@ import Testing
                 resource.content = .data(Data("<html>Station</html>".utf8))
                 (resource.contentType, resource.etag) = ("text/html", nil)
             })
-        try await OriginServer.run(["/;": OriginResource(song, rules: [rule])]) { origin in
-            try await CompatibilityStage.server { server, _ in
-                let url = try #require(server.url(for: origin.url("/;")))
-                for agent in ["Mozilla/5.0", "VLC/3.0", "Mozilla/5.0", "VLC/3.0"] {
-                    let response = try await PlainClient(fields: ["User-Agent": agent]).get(url)
-                    if agent == "VLC/3.0" { expectBytes(response.body, song.bytes(0..<song.length)) }
+        for isReverse in [false, true] {
+            try await OriginServer.run(["/;": OriginResource(song, rules: [rule])]) { origin in
+                try await CompatibilityStage.server(
+                    freshness: freshness, origin: isReverse ? origin.url("/") : nil
+                ) { server, _ in
+                    let url = try #require(server.url(for: origin.url("/;")))
+                    let agents = ["Mozilla/5.0", "VLC/3.0"]
+                    for agent in [first] + agents + agents {
+                        let isBrowser = agent != "VLC/3.0"
+                        let accept = isBrowser ? "text/html,application/xhtml+xml,*/*;q=0.8" : "*/*"
+                        let response = try await PlainClient(fields: ["User-Agent": agent, "Accept": accept]).get(url)
+                        if isBrowser {
+                            #expect(response.text == "<html>Station</html>", "\(response.status)")
+                        } else {
+                            expectBytes(response.body, song.bytes(0..<song.length))
+                        }
+                    }
                 }
             }
         }
