@@ -16,6 +16,8 @@ struct AccessRules: Sendable {
         var prefix: String
         /// The server's own token and the operator's token, which must not be sent to an origin in any field.
         var secrets: [String] = []
+        /// The host names of the server, in lower case, without those that it always accepts.
+        var serverNames: Set<String> = []
     }
 
     /// The secret that every request must contain, or `nil` if none is required.
@@ -64,7 +66,7 @@ struct AccessRules: Sendable {
         for secret in secrets where ["~", "%7E", "%7e"].contains(where: { target.contains($0 + secret) }) {
             throw RequestFailure(400, "the token may appear only at the start of the path")
         }
-        return Admitted(target: target, prefix: prefix, secrets: secrets)
+        return Admitted(target: target, prefix: prefix, secrets: secrets, serverNames: serverNames)
     }
 
     /// Checks the host of a request.

@@ -44,6 +44,9 @@ struct OutgoingRequest: Sendable {
             isReverse || isForOperator
             ? OutgoingFields.reverse(asked, hiding: admitted.secrets)
             : OutgoingFields.forward(asked, hiding: admitted.secrets)
+        if !isReverse, !isForOperator {
+            fields[.referer] = ReferrerRules.referrer(of: request, admitted, for: url)
+        }
         if !isForOperator {
             let hasBody = request.body != .none && request.method != .get && request.method != .head
             fields = OutgoingFields.withoutUnkeyed(fields, hasBody: hasBody)
@@ -117,7 +120,8 @@ struct OutgoingRequest: Sendable {
 /// The fields of a client's request that are forwarded to an origin.
 enum OutgoingFields {
     /// Returns the fields for a URL that includes its own origin: the fields that a player may need at that origin, and
-    /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed.
+    /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed. ``ReferrerRules``
+    /// decides about `Referer`.
     ///
     /// - Parameter secrets: The server's secrets. Fields that contain one of them are removed.
     static func forward(_ fields: HTTPFields, hiding secrets: [String]) -> HTTPFields {

@@ -164,6 +164,23 @@ import Testing
         try await situation.check()
     }
 
+    @Test("E510: media is received from a server that requires the Referer of its own pages", arguments: [true, false])
+    func referrer(isReverse: Bool) async throws {
+        var media = OriginResource.pattern(150_000, seed: 7)
+        media.rules = [.always(.requiresField("Referer", "https://site.example/", else: 403))]
+        try await OriginServer.run(["/media": media]) { [media] origin in
+            try await CompatibilityStage.server(origin: isReverse ? origin.url("/") : nil) { server, _ in
+                let url = try #require(server.url(for: origin.url("/media")))
+                #expect(try await PlainClient().get(url).status == 403)
+                let client = PlainClient(fields: ["Referer": "https://site.example/"])
+                for offset in [0, 100_000] {
+                    let response = try await client.get(url, range: "bytes=\(offset)-")
+                    expectBytes(response.media(from: offset), media.content.bytes(Int64(offset)..<150_000))
+                }
+            }
+        }
+    }
+
     @Test("Media is received through a redirect to a signed URL that is valid for only one request")
     func signed() async throws {
         let media = OriginContent.pattern(PatternBytes(seed: 7, length: 3_000_000))

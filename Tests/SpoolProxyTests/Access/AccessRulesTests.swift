@@ -69,6 +69,27 @@ import Testing
         ] { #expect(!sent.contains { $0.value.contains("s3cret") }) }
     }
 
+    @Test(
+        "E510: Referer is sent to an origin only if it is a URL of another host",
+        arguments: [
+            ("https://site.example/", true), ("http://Site.Example:8080/page?a=b#c", true), ("http://8.8.8.8/a", true),
+            ("http://192.168.7.7/page", true), ("http://server.example/page", false), ("https://MEDIA.example/", false),
+            ("http://server.example:1/page", false), ("http://server.example./page", false),
+            ("http://localhost:8080/", false), ("http://a.localhost/", false), ("http://127.0.0.1:1/", false),
+            ("http://[::1]/", false), ("http://0.0.0.0/", false), ("http://192.168.7.8/page", false),
+            ("http://user@site.example/", false), ("http://site.example/?t=s3cret", false),
+            ("http://site.example/~other/http/h/a", false), ("http://site.example/https/h/a", false),
+            ("file:///etc/passwd", false), ("about:blank", false), ("site.example", false), ("", false),
+            ("https://site.example/\r\nReferer: https://site.example/", false),
+        ])
+    func referrer(_ value: String, isSent: Bool) throws {
+        let head = try Self.head("/~s3cret/http/192.168.7.7/a", host: "server.example:8080", "Referer: \(value)\r\n")
+        let rules = AccessRules(token: "s3cret", serverNames: ["server.example", "media.example"])
+        let url = try OriginURL("http://192.168.7.7/a")
+        let sent = ReferrerRules.referrer(of: head, try rules.admit(head), for: url)
+        #expect(sent == (isSent ? value : nil))
+    }
+
     @Test("E452: the operator's token is not sent to an origin, and a second token in the path is rejected")
     func otherTokens() throws {
         for token in [nil, "s3cret"] {
