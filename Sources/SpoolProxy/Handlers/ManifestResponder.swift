@@ -73,7 +73,9 @@ struct ManifestResponder: Sendable {
         }
         guard let kind else { return nil }
         let wasAsked = opened.source != .hit && opened.source != .stale
-        return try await rewritten(kind, media, opened, call, isOriginThere: wasAsked)
+        let manifest = try await rewritten(kind, media, opened, call, isOriginThere: wasAsked)
+        if manifest == nil, let name { knowledge.record(nil, ofVersion: name) }
+        return manifest
     }
 
     /// Returns a response to `HEAD` without the fields that differ for a rewritten manifest, such as its length.
@@ -231,10 +233,11 @@ struct ManifestResponder: Sendable {
         return Manifest(response: response, bytes: entry.bytes, memory: entry.memory)
     }
 
+    /// Reads a whole manifest and rewrites it. Returns `nil` if it is a plain list, which players must receive unchanged.
     private func rewritten(
         _ kind: ManifestKind, _ media: MediaResource, _ opened: OpenedResponse, _ call: OutgoingRequest,
         isOriginThere: Bool
-    ) async throws -> Manifest {
+    ) async throws -> Manifest? {
         let response = opened.response
         let reader = try await reader(of: opened, in: media)
         var bytes: [UInt8] = []
@@ -251,9 +254,9 @@ struct ManifestResponder: Sendable {
             version: response.validator.entityTag?.text ?? response.validator.lastModified ?? "",
             isFromStore: !isOriginThere)
         if let known = await earlierResult(received, call) { return manifest(known, response) }
-        let result: Rewritten
+        let rewritten: Rewritten?
         do {
-            let rewrite = { @Sendable () async throws in
+            let rewrite = { @Sendable () async throws -> Rewritten? in
                 switch kind {
                 case .hls: try await playlist(received, call)
                 case .dash: try await mpd(received, call)
@@ -261,13 +264,14 @@ struct ManifestResponder: Sendable {
                 }
             }
             if received.bytes.count > Self.quickBytes || received.estimatedURLBytes > Self.quickURLBytes {
-                result = try await largeManifests.run { try await cache.runMaintenance(rewrite) }
+                rewritten = try await largeManifests.run { try await cache.runMaintenance(rewrite) }
             } else {
-                result = try await rewrite()
+                rewritten = try await rewrite()
             }
         } catch let error as ManifestError {
             throw RequestFailure(502, "the manifest can't be used: \(error)")
         }
+        guard let result = rewritten else { return nil }
         await limit(result.lifetime, of: media)
         try share.resize(to: result.bytes.count)
         let sent = ByteBuffer(bytes: result.bytes)
@@ -318,12 +322,14 @@ struct ManifestResponder: Sendable {
         }
     }
 
-    /// Filters and rewrites a playlist, and records the information in it that later requests need.
+    /// Filters and rewrites a playlist, and records the information in it that later requests need. Returns `nil` for a
+    /// plain list of files or stations.
     ///
     /// - Throws: ``ManifestError``; `CancellationError` if the task is cancelled.
     private func playlist(
         _ received: Received, _ call: OutgoingRequest
-    ) async throws -> Rewritten {
+    ) async throws -> Rewritten? {
+        guard !ManifestKind.isPlainList(received.bytes) else { return nil }
         let variables = knowledge.variables(for: call.url, call.fields)
         var document = try HLSDocument(parsing: received.bytes, at: received.url, importing: variables.values)
         if received.isFromStore, !call.isForOperator {

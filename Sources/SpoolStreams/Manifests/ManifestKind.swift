@@ -29,7 +29,8 @@ package enum ManifestKind: Hashable, Sendable {
         let type = contentType?.lowercased() ?? ""
         if HLSLines.isPlaylist(bytes) {
             let lines = HLSLines(bytes)
-            // Other tags may follow after the prefix. They must not reach a player without being rewritten.
+            // Other tags may follow after the prefix. They must not reach a player without being rewritten, so the whole
+            // list has to be examined; see `isPlainList`.
             let isTagged = lines.contains { fills ? $0.isHLSTag : $0.isOnlyInHLS }
             guard isTagged || fills && type.contains("mpegurl") else { return nil }
             self = .hls
@@ -41,6 +42,14 @@ package enum ManifestKind: Hashable, Sendable {
         case .cut where fills && type.contains("dash+xml"): self = .dash
         default: return nil
         }
+    }
+
+    /// Returns whether a playlist contains no tag that only HLS playlists contain, so that it is a plain list of files or
+    /// stations.
+    ///
+    /// - Parameter bytes: The whole playlist.
+    package static func isPlainList(_ bytes: [UInt8]) -> Bool {
+        !HLSLines(bytes[...]).contains(where: \.isOnlyInHLS)
     }
 
     /// Returns whether a body that starts with these bytes can be a manifest.

@@ -119,6 +119,30 @@ import Testing
         }
     }
 
+    @Test(
+        "E493: a plain list of any length is passed on unchanged, unless it contains a tag of HLS",
+        arguments: [1, 100, 8000], ["audio/x-mpegurl", "text/plain"])
+    func plainList(count: Int, type: String) async throws {
+        let entries = (0..<count).map { "#EXTINF:-1,Station \($0)\r\nstation/\($0).mp3\r\n" }.joined()
+        let list = "#EXTM3U\r\n" + entries + "#EXTINF:-1,Other\r\nhttp://stations.example/;\r\n"
+        let resources = ["/list": list, "/tagged": list + "#EXT-X-ENDLIST\r\n"].mapValues {
+            OriginResource(.data(Data($0.utf8)), contentType: type)
+        }
+        for isReverse in [false, true] {
+            try await OriginServer.run(resources) { origin in
+                try await CompatibilityStage.server(origin: isReverse ? origin.url("/") : nil) { server, _ in
+                    let url = try #require(server.url(for: origin.url("/list")))
+                    for _ in 0..<2 { #expect(try await PlainClient().get(url).text == list) }
+                    guard !isReverse else { return }
+                    let tagged = try #require(server.url(for: origin.url("/tagged")))
+                    let text = try await PlainClient().get(tagged).text
+                    // A player must request these files through the server.
+                    #expect(text.contains("/http/stations.example/;"))
+                }
+            }
+        }
+    }
+
     /// Playlists that players accept. `ORIGIN` stands for the origin's URL.
     private static let masterPlaylists = [
         "#EXT-X-STREAM-INF:\nORIGIN/a.m3u8", "#EXT-X-STREAM-INF:BANDWIDTH=\"1\"\nORIGIN/a.m3u8",
