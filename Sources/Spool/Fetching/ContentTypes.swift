@@ -73,6 +73,11 @@ enum ContentTypes {
     /// Returns whether the extension of a URL is that of a media file, rather than of a page of a site.
     static func isMedia(_ url: URL) -> Bool { mediaExtensions.contains(url.pathExtension.lowercased()) }
 
+    /// Returns whether the extension of a URL is that of a playlist or an MPD.
+    static func isManifest(_ url: URL) -> Bool {
+        ["m3u", "m3u8", "mpd", "pls"].contains(url.pathExtension.lowercased())
+    }
+
     private static let mediaExtensions: Set<String> = [
         "3gp", "aac", "aif", "aiff", "avi", "caf", "flac", "flv", "m2ts", "m4a", "m4b", "m4s", "m4v", "mka", "mkv",
         "mov",

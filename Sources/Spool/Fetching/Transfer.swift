@@ -75,8 +75,11 @@ struct Transfer {
         var request = prepared.request
         request.longestHold = start.credentials.source.responseHold
         request.purpose = exchange.purpose(of: start.priority)
+        // Manifests are small, and some servers that generate them handle ranges incorrectly.
+        let omitsRange = start.lower == 0 && ContentTypes.isManifest(start.credentials.source.url)
         request.headerFields = preconditions.fields(
-            adding: start.lower, upper: start.upper, isRange: start.isRange, to: request.headerFields)
+            adding: start.lower, upper: omitsRange ? nil : start.upper, isRange: start.isRange && !omitsRange,
+            to: request.headerFields)
         let origin = prepared.origin
         let startsVersion = preconditions.isValidation || resource.generation == nil
         if let outcome = preloadDelayOutcome(from: origin) { return outcome }

@@ -143,6 +143,40 @@ import Testing
         }
     }
 
+    /// The bodies that an origin sends instead of a playlist.
+    private static let wrongBodies = [Data(repeating: 0xFF, count: 77), Data("<html>Error</html>".utf8), Data("#EXT".utf8)]
+
+    @Test(
+        "E511: a playlist is received from an origin that sends other bytes for requests with Range",
+        arguments: wrongBodies, [200, 206])
+    func ranges(_ body: Data, status: Int) async throws {
+        let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\ns.ts\n#EXT-X-ENDLIST\n"
+        let rule = OriginRule(
+            0..<Int.max,
+            prepare: { request, resource in
+                guard request.headerFields[.range] != nil else { return }
+                (resource.content, resource.etag) = (.data(body), nil)
+                if status == 200 { request.headerFields[.range] = nil }
+            })
+        let playlist = OriginResource(
+            .data(Data(text.utf8)), contentType: "application/vnd.apple.mpegurl", rules: [rule])
+        let station = OriginResource(.data(Data("http://a/b\n".utf8)), contentType: "audio/x-mpegurl", rules: [rule])
+        let resources = ["/a.m3u8": playlist, "/a.m3u": station, "/s.ts": .pattern(50_000)]
+        for isReverse in [false, true] {
+            try await OriginServer.run(resources) { origin in
+                try await CompatibilityStage.server(origin: isReverse ? origin.url("/") : nil) { server, cache in
+                    for (path, expected) in [("/a.m3u8", text), ("/a.m3u", "http://a/b\n")] {
+                        let url = try #require(server.url(for: origin.url(path)))
+                        #expect(try await PlainClient().get(url).text == expected)
+                        #expect(try await PlainClient().get(url, range: "bytes=0-").text == expected)
+                    }
+                    let source = MediaSource(url: origin.url("/a.m3u8"))
+                    #expect(try await HLSDownloader(source, in: cache).run().progress.fractionCompleted == 1)
+                }
+            }
+        }
+    }
+
     /// Playlists that players accept. `ORIGIN` stands for the origin's URL.
     private static let masterPlaylists = [
         "#EXT-X-STREAM-INF:\nORIGIN/a.m3u8", "#EXT-X-STREAM-INF:BANDWIDTH=\"1\"\nORIGIN/a.m3u8",
