@@ -2,6 +2,7 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 import Spool
+import Synchronization
 
 #if AsyncHTTPClient && (os(Linux) || os(macOS))
 import NIOCore
@@ -15,8 +16,10 @@ import NIOHTTPCompression
 /// The references in a manifest can only be read and rewritten in the uncompressed text. Compressed media is not
 /// decompressed, because its ranges would no longer be those of the origin.
 enum ManifestDecompression {
-    /// The maximum size of a manifest in bytes, both compressed and decompressed.
+    /// The maximum size of a decompressed manifest, in bytes.
     static let maximumBytes = 16 << 20
+    /// The maximum size of a compressed manifest, in bytes.
+    static let maximumCompressedBytes = 4 << 20
 
     /// Returns a response with its manifest decompressed, or any other response unchanged.
     ///
@@ -32,21 +35,27 @@ enum ManifestDecompression {
             fields.indicateManifest(at: response.url.path)
         else { return response }
         let name = response.url.nameForMessages
+        let memory = Memory()
         var received = Data()
         for try await chunk in response.body {
             chunk.withUnsafeBytes { received.append(contentsOf: $0) }
-            guard received.count <= maximumBytes else {
+            guard received.count <= maximumCompressedBytes else {
                 throw UpstreamError(
-                    .malformedResponse, "\(name) sent a compressed manifest of more than \(maximumBytes) bytes")
+                    .malformedResponse,
+                    "\(name) sent a compressed manifest of more than \(maximumCompressedBytes) bytes")
             }
+            try memory.add(chunk.count, name: name)
         }
         var result = response
-        result.body = upstreamBody(of: [received])
-        // URLSession decompresses every body itself, but keeps the fields that describe the compressed one.
+        result.body = UpstreamBody(Pieces(bytes: [received], memory: memory))
         if isCompressed(received) {
-            guard let body = try inflate(received, name: name) else { return result }
-            result.body = upstreamBody(of: body)
+            guard let pieces = try inflate(received, name: name) else { return result }
+            try memory.add(pieces.reduce(0) { $0 + $1.count }, name: name)
+            result.body = UpstreamBody(Pieces(bytes: pieces, memory: memory))
+        } else if !isText(received) {
+            return result
         }
+        // URLSession decompresses every body itself, but keeps the fields that describe the compressed one.
         var changed = EndToEndFields.withoutDigests(fields)
         for name in [HTTPField.Name.contentEncoding, .contentLength, .acceptRanges] { changed[name] = nil }
         changed[.eTag] = fields[.eTag].flatMap(EntityTag.init(parsing:)).flatMap {
@@ -56,12 +65,52 @@ enum ManifestDecompression {
         return result
     }
 
-    private static func upstreamBody(of pieces: [Data]) -> UpstreamBody {
-        UpstreamBody(
-            AsyncStream<Data> { stream in
-                for piece in pieces { stream.yield(piece) }
-                stream.finish()
-            })
+    /// A body in memory.
+    private struct Pieces: AsyncSequence, Sendable {
+        let bytes: [Data]
+        let memory: Memory
+
+        func makeAsyncIterator() -> Iterator { Iterator(rest: bytes[...], memory: memory) }
+
+        struct Iterator: AsyncIteratorProtocol {
+            var rest: ArraySlice<Data>
+            let memory: Memory
+
+            mutating func next() async -> Data? { rest.popFirst() }
+        }
+    }
+
+    /// The memory of one manifest. All manifests together have a limit, because many origins may send them slowly.
+    final class Memory: Sendable {
+        /// The limit for all manifests, in bytes.
+        static let limit = 64 << 20
+        private static let used = Mutex(0)
+        private let count = Mutex(0)
+
+        deinit {
+            let bytes = count.withLock { $0 }
+            Self.used.withLock { $0 -= bytes }
+        }
+
+        /// Adds bytes to the memory of this manifest.
+        ///
+        /// - Throws: ``UpstreamError`` with code `other` if the limit for all manifests is reached.
+        func add(_ bytes: Int, name: String) throws(UpstreamError) {
+            let isAllowed = Self.used.withLock { used in
+                guard used + bytes <= Self.limit else { return false }
+                used += bytes
+                return true
+            }
+            guard isAllowed else {
+                throw UpstreamError(.other, "\(name): too many compressed manifests are being received")
+            }
+            count.withLock { $0 += bytes }
+        }
+    }
+
+    /// Returns whether the first byte is that of a playlist or an XML document.
+    private static func isText(_ bytes: Data) -> Bool {
+        bytes.first.map { "#<\u{FEFF} \t\r\n".utf8.contains($0) } ?? true
     }
 
     /// Returns whether the first bytes are those of a gzip file (RFC 1952 §2.3.1) or of a zlib stream (RFC 1950 §2.2).

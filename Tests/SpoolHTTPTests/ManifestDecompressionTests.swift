@@ -94,6 +94,18 @@ struct ManifestDecompressionTests {
         }
     }
 
+    @Test("E498: the memory for compressed playlists is limited, and is returned after they have been read")
+    func memory() throws {
+        for _ in 0..<3 {
+            let first = ManifestDecompression.Memory()
+            try first.add(ManifestDecompression.Memory.limit * 3 / 4, name: "a")
+            let second = ManifestDecompression.Memory()
+            #expect(throws: UpstreamError.self) {
+                try second.add(ManifestDecompression.Memory.limit / 2, name: "b")
+            }
+        }
+    }
+
     /// A gzip file of zeros that is larger than the limit when decompressed.
     ///
     /// It consists of one block with fixed codes: a literal zero, and matches of 258 bytes at distance 1 (RFC 1951

@@ -10,6 +10,9 @@ package struct ContentRange: Sendable, Hashable {
     /// The length of the whole resource; `nil` for `bytes 0-99/*`.
     package let length: Int64?
 
+    /// Whether the body contains the whole resource.
+    package var containsAllBytes: Bool { range?.lowerBound == 0 && range?.upperBound == length }
+
     /// Creates a header for `range` of a resource of `length` bytes, as a server sends it.
     ///
     /// An empty range, or one that starts below 0, becomes `nil`, and so does a negative length.

@@ -121,11 +121,16 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Reads chunks until they contain `length` bytes. The returned body starts with these chunks, and must be used
     /// instead of this body.
     ///
+    /// - Parameters:
+    ///   - length: The number of bytes to read.
+    ///   - needsMore: A function that returns whether to continue after the given bytes. The default is `true`.
     /// - Returns: The start of the body, which is shorter than `length` if the whole body is shorter.
-    func readingStart(ofLength length: Int) async throws -> (start: [UInt8], body: UpstreamBody) {
+    package func readingStart(
+        ofLength length: Int, while needsMore: ([UInt8]) -> Bool = { _ in true }
+    ) async throws -> (start: [UInt8], body: UpstreamBody) {
         var iterator = makeAsyncIterator()
         var (start, chunks): ([UInt8], [UpstreamChunk]) = ([], [])
-        while start.count < length, let chunk = try await iterator.next() {
+        while start.count < length, needsMore(start), let chunk = try await iterator.next() {
             chunk.withUnsafeBytes { start += $0.prefix(length - start.count) }
             chunks.append(chunk)
         }

@@ -84,7 +84,9 @@ struct BypassResponder: Sendable {
         var fields = fields
         let own = HTTPFields(request.fields.all.filter { !OutgoingFields.holds($0, call.secrets) })
         OutgoingFields.addConditions(of: own, to: &fields, isHead: request.method == .head)
-        for name in [HTTPField.Name.cacheControl, .acceptEncoding] {
+        // A compressed manifest could not be rewritten.
+        let isRead = [.get, .head].contains(request.method)
+        for name in isRead ? [HTTPField.Name.cacheControl] : [.cacheControl, .acceptEncoding] {
             for value in own[values: name] { fields.append(HTTPField(name: name, value: value)) }
         }
         if case .length(let length) = request.body { fields[.contentLength] = String(length) }

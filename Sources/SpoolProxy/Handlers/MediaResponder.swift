@@ -3,6 +3,7 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 import Logging
+import NIOCore
 import Spool
 import SpoolStorage
 import SpoolStreams
@@ -93,9 +94,9 @@ struct MediaResponder: Sendable {
                 // The reader stays open: a transfer that no reader needs is cancelled, and reading the manifest would
                 // then cause another request.
                 let isPastEnd = Self.isPastEnd(range, length: length)
-                if ResourceVersion.isCompressed(opened.head.response.fields),
-                    let redirect = try manifests.redirect(
-                        ResponseHead(opened.head.response.status, opened.head.response.fields), to: request, call)
+                let received = opened.head.response
+                if let redirect = try manifests.redirect(
+                    ResponseHead(received.status, received.fields), to: request, call)
                 {
                     opened.reader.cancel()
                     return redirect
@@ -132,10 +133,33 @@ struct MediaResponder: Sendable {
 
     // MARK: - Requests
 
-    /// Forwards a request to its origin without the cache.
+    /// Forwards a request to its origin without the cache. Manifests are rewritten as they are with the cache.
     private func bypass(_ request: RequestHead, _ call: OutgoingRequest, hold: Duration?) async throws -> Response {
-        let response = try await passing.respond(to: request, call, body: nil, hold: hold)
-        return try manifests.redirect(response.head, to: request, call) ?? response
+        guard request.method == .get, !call.isForOperator else {
+            return try await passing.respond(to: request, call, body: nil, hold: hold)
+        }
+        var passed = try await passing.pass(request, call, body: nil, hold: hold)
+        let head = ResponseHead(passed.head.status.code, passed.head.headerFields)
+        if let redirect = try manifests.redirect(head, to: request, call) { return redirect }
+        let range = passed.head.headerFields.parsedContentRange
+        let isWhole = head.status == 200 || head.status == 206 && range?.containsAllBytes == true
+        guard isWhole, !ResourceVersion.isCompressed(head.fields) else { return passing.response(passed, to: request) }
+        let key = cache.key(for: try call.source)
+        switch try await manifests.rewritten(passed, try addingCookiePrefix(call), key: key) {
+        case .other(let body):
+            passed.body = body
+            return passing.response(passed, to: request)
+        case .manifest(let bytes, let memory):
+            passed.head.status = .ok
+            for name in [HTTPField.Name.contentRange, .eTag, .lastModified, .acceptRanges] {
+                passed.head.headerFields[name] = nil
+            }
+            passed.head.headerFields = EndToEndFields.withoutDigests(passed.head.headerFields)
+            var response = passing.response(passed, to: request)
+            response.body = .bytes(ByteBuffer(bytes: bytes))
+            response.memory = memory
+            return response
+        }
     }
 
     /// Returns the freshness that the client requires. If clients may not bypass the cache, the result contains no
@@ -278,7 +302,7 @@ struct MediaResponder: Sendable {
         hold: Duration?, mayRead: Bool
     ) async throws -> ManifestResponder.Manifest? {
         let (media, head) = (opened.media, opened.head)
-        guard manifests.mayBeManifest(head.response, of: media, at: call.url) else { return nil }
+        guard manifests.mayBeManifest(head, at: call.url) else { return nil }
         let call = try addingCookiePrefix(call)
         if hold == nil, priority != .preload, let retryWaiter {
             return try await retryingWhileUnavailable(retryWaiter) {

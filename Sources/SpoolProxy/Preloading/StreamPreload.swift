@@ -52,15 +52,19 @@ package struct PreloadOutcome: Sendable {
     }
 
     private static func kind(of source: MediaSource, in cache: MediaCache) async -> ManifestKind? {
-        var prefix: [UInt8] = []
         let media = cache.media(for: source)
-        do {
-            for try await chunk in media.preloadReader(.bytes(0..<Int64(ManifestKind.prefixLength))) {
-                chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
+        func start(ofLength length: Int) async throws -> [UInt8] {
+            var bytes: [UInt8] = []
+            for try await chunk in media.preloadReader(.bytes(0..<Int64(length))) {
+                chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
             }
-            let type = try await media.response().response.fields[.contentType]
-            let kind = ManifestKind(prefix: prefix, contentType: type)
-            return kind == .dashElement ? nil : kind
+            return bytes
+        }
+        do {
+            let prefix = try await start(ofLength: ManifestKind.prefixLength)
+            guard let kind = ManifestKind(prefix: prefix), kind != .dashElement else { return nil }
+            guard kind.isPlain(prefix) else { return kind }
+            return kind.isPlain(try await start(ofLength: HLSPlaylist.maximumBytes)) ? nil : kind
         } catch {
             // A resource that can't be read back is treated as a single file.
             return nil

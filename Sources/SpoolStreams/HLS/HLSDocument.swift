@@ -222,7 +222,20 @@ extension HLSDocument {
             else { continue }
             try splices.replace(reference.place, with: written.utf8)
         }
-        return try splices.finished()
+        var text = try splices.finished()
+        if removesSteering { Self.disableSteering(in: &text) }
+        return text
+    }
+
+    /// Changes the name of the tag for content steering wherever it remains. Some players find tags in comments and in
+    /// unknown tags, too.
+    private static func disableSteering(in text: inout [UInt8]) {
+        let tag = "#EXT-X-CONTENT-STEERING".utf8
+        var start = text.startIndex
+        while let found = text[start...].firstIndex(of: UInt8(ascii: "#")) {
+            start = found + 1
+            if text[found...].starts(with: tag) { text[found + 1] = UInt8(ascii: "-") }
+        }
     }
 }
 

@@ -1,4 +1,5 @@
-/// The lines of a playlist (RFC 8216 §4.1), with their byte ranges in the playlist. Lines end with LF or CRLF.
+/// The lines of a playlist (RFC 8216 §4.1), with their byte ranges in the playlist. Lines end with LF or CRLF. As for
+/// players, a single CR also ends a line.
 struct HLSLines: Sequence, IteratorProtocol {
     private var rest: ArraySlice<UInt8>
 
@@ -8,17 +9,16 @@ struct HLSLines: Sequence, IteratorProtocol {
         rest = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
     }
 
-    /// Returns whether the first line is `#EXTM3U`.
+    /// Returns whether the text starts with `#EXTM3U`. Players ignore the rest of the first line.
     static func isPlaylist(_ bytes: ArraySlice<UInt8>) -> Bool {
-        let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
-        var lines = HLSLines(text)
-        return text.first == UInt8(ascii: "#") && lines.next()?.bytes.elementsEqual("#EXTM3U".utf8) == true
+        (bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes).starts(with: "#EXTM3U".utf8)
     }
 
     mutating func next() -> HLSLine? {
         guard !rest.isEmpty else { return nil }
-        let end = rest.firstIndex(of: UInt8(ascii: "\n")) ?? rest.endIndex
-        let next = Swift.min(end + 1, rest.endIndex)
+        let end = rest.firstIndex { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") } ?? rest.endIndex
+        var next = Swift.min(end + 1, rest.endIndex)
+        if rest[end..<next].first == UInt8(ascii: "\r"), rest[next...].first == UInt8(ascii: "\n") { next += 1 }
         let line = HLSLine(rest[..<end], range: rest.startIndex..<next)
         rest = rest[next...]
         return line
@@ -35,8 +35,7 @@ struct HLSLine {
 
     fileprivate init(_ bytes: ArraySlice<UInt8>, range: Range<Int>) {
         let isSpace = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
-        let line = bytes.last == UInt8(ascii: "\r") ? bytes.dropLast() : bytes
-        let trimmed = line.drop(while: isSpace)
+        let trimmed = bytes.drop(while: isSpace)
         self.bytes = trimmed[..<((trimmed.lastIndex { !isSpace($0) }).map { $0 + 1 } ?? trimmed.startIndex)]
         self.range = range
     }

@@ -12,44 +12,59 @@ package enum ManifestKind: Hashable, Sendable {
     /// The names of the elements of an MPD that can be in a separate document and contain references.
     static let remoteElements: Set<String> = ["Period", "AdaptationSet", "Representation", "SegmentList"]
 
-    /// The number of bytes of a body that ``init(prefix:contentType:)`` examines.
+    /// The number of bytes of a body that ``init(prefix:)`` examines.
     package static let prefixLength = 4096
 
     /// Detects the kind of a manifest, or returns `nil` for any other body. A plain `.m3u` list of files is not a
     /// manifest.
     ///
-    /// - Parameters:
-    ///   - prefix: The first bytes of the body, without any content coding. At most ``prefixLength`` are examined.
-    ///   - contentType: The value of `Content-Type`. It is used only if comments, or the start of an XML document, fill
-    ///     the whole prefix.
-    package init?(prefix: some Collection<UInt8>, contentType: String? = nil) {
+    /// If these bytes do not show the kind, the result is the possible kind; see ``isPlain(_:)``.
+    ///
+    /// - Parameter prefix: The first bytes of the body, without any content coding. At most ``prefixLength`` are
+    ///   examined.
+    package init?(prefix: some Collection<UInt8>) {
         var bytes = Array(prefix.prefix(Self.prefixLength))[...]
         let fills = bytes.count == Self.prefixLength
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { bytes = bytes.dropFirst(3) }
-        let type = contentType?.lowercased() ?? ""
         if HLSLines.isPlaylist(bytes) {
-            let lines = HLSLines(bytes)
-            // Other tags may follow after the prefix. They must not reach a player without being rewritten, so the whole
-            // list has to be examined; see `isPlainList`.
-            let isTagged = lines.contains { fills ? $0.isHLSTag : $0.isOnlyInHLS }
-            guard isTagged || fills && type.contains("mpegurl") else { return nil }
+            // More tags may follow after the prefix. They must not reach a player without being rewritten, so the whole
+            // list has to be examined; see ``isPlain(_:)``.
+            guard fills || Self.containsTag(bytes) else { return nil }
             self = .hls
             return
         }
         switch XMLScanner.rootName(bytes) {
         case .name(let name) where name.elementsEqual("MPD".utf8): self = .dash
         case .name(let name) where Self.isRemoteElement(name): self = .dashElement
-        case .cut where fills && type.contains("dash+xml"): self = .dash
+        case .cut where fills: self = .dash
         default: return nil
         }
     }
 
-    /// Returns whether a playlist contains no tag that only HLS playlists contain, so that it is a plain list of files or
-    /// stations.
+    /// Returns whether a document is not a manifest, even though its first bytes are possible for this kind. Examples are
+    /// a plain list of files or stations, and an XML document whose root element follows a long comment.
     ///
-    /// - Parameter bytes: The whole playlist.
-    package static func isPlainList(_ bytes: [UInt8]) -> Bool {
-        !HLSLines(bytes[...]).contains(where: \.isOnlyInHLS)
+    /// - Parameter bytes: The whole document.
+    package func isPlain(_ bytes: [UInt8]) -> Bool {
+        switch self {
+        case .hls: return !Self.containsTag(bytes[...])
+        case .dash:
+            guard case .name(let name) = XMLScanner.rootName(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]) else { return true }
+            return !name.elementsEqual("MPD".utf8)
+        case .dashElement: return false
+        }
+    }
+
+    /// Returns whether a text contains the name of a tag that only HLS playlists contain. Some players find tags in
+    /// comments, too.
+    private static func containsTag(_ bytes: ArraySlice<UInt8>) -> Bool {
+        var rest = bytes
+        while let start = rest.firstIndex(of: UInt8(ascii: "#")) {
+            rest = rest[start...]
+            if rest.starts(with: "#EXT-X-".utf8) { return true }
+            rest = rest.dropFirst()
+        }
+        return false
     }
 
     /// Returns whether a body that starts with these bytes can be a manifest.

@@ -253,19 +253,39 @@ import Testing
         }
     }
 
-    @Test("E410: a response whose Content-Encoding was not requested is passed on without being cached")
-    func passedOn() async throws {
+    private func compressingOrigin() -> ScriptedUpstream {
         let upstream = ScriptedUpstream([:])
         upstream.script("/a") { _, _ in
             let fields: HTTPFields = [.contentType: "video/mp4", .contentEncoding: "gzip", .contentLength: "10"]
             return ScriptedUpstream.Response(HTTPResponse(status: .ok, headerFields: fields), .data(Data(0..<10)))
         }
-        try await ProxyServer.run(freshness: .immutable, upstream: upstream) { server, cache in
+        return upstream
+    }
+
+    @Test("E410: in reverse mode, a response whose Content-Encoding was not requested is passed on without being cached")
+    func passedOn() async throws {
+        let upstream = compressingOrigin()
+        var configuration = ProxyConfiguration()
+        configuration.origin = URL(string: "http://origin.test/")
+        try await ProxyServer.run(configuration, freshness: .immutable, upstream: upstream) {
+            (server, cache) async throws in
             for count in [2, 3] {
-                let response = try await server.get("/http/origin.test/a", "Range: bytes=0-9\r\n")
+                let response = try await server.get("/a", "Range: bytes=0-9\r\n")
                 #expect(response.status == 200 && response.body == Array(0..<10))
                 #expect(response.field("content-encoding") == "gzip")
                 #expect(upstream.log.exchanges.count == count)
+            }
+            #expect(cache.storedByteCount == 0)
+        }
+    }
+
+    @Test("E410: in forward mode, the client of a response whose Content-Encoding was not requested is redirected")
+    func redirected() async throws {
+        try await ProxyServer.run(freshness: .immutable, upstream: compressingOrigin()) { server, cache in
+            for _ in 0..<2 {
+                let response = try await server.get("/http/origin.test/a", "Range: bytes=0-9\r\n")
+                #expect(response.status == 307)
+                #expect(response.field("location") == "http://origin.test/a")
             }
             #expect(cache.storedByteCount == 0)
         }

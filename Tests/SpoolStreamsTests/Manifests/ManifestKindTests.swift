@@ -16,17 +16,25 @@ import Testing
     ])
     func `The kind of a manifest is detected from its first bytes`(text: String, kind: ManifestKind?) {
         #expect(ManifestKind(prefix: Array(text.utf8)) == kind)
-        #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/vnd.apple.mpegurl") == kind)
-        #expect(ManifestKind(prefix: Array(text.utf8), contentType: "application/dash+xml") == kind)
     }
 
-    @Test func `The content type determines the kind only if the first bytes are comments`() {
+    @Test func `If the first bytes are comments, the whole document determines whether it is a manifest`() {
         let comments = Array("#EXTM3U\n\(String(repeating: "# a comment\n", count: 400))".utf8)
-        #expect(ManifestKind(prefix: comments) == nil)
-        #expect(ManifestKind(prefix: comments, contentType: "audio/mpegurl") == .hls)
+        #expect(ManifestKind(prefix: comments) == .hls)
+        #expect(ManifestKind.hls.isPlain(comments + Array("song.mp3\n".utf8)))
+        #expect(!ManifestKind.hls.isPlain(comments + Array("#EXT-X-ENDLIST\n".utf8)))
         let document = Array("<!-- \(String(repeating: "a comment ", count: 500))".utf8)
-        #expect(ManifestKind(prefix: document, contentType: "text/xml") == nil)
-        #expect(ManifestKind(prefix: document, contentType: "application/dash+xml; charset=utf-8") == .dash)
+        #expect(ManifestKind(prefix: document) == .dash)
+        #expect(ManifestKind.dash.isPlain(document))
+        #expect(ManifestKind.dash.isPlain(document + Array("--><rss><MPD/></rss>".utf8)))
+        #expect(!ManifestKind.dash.isPlain(document + Array("--><MPD/>".utf8)))
+    }
+
+    @Test(arguments: [
+        "#EXTM3U x\n#EXT-X-VERSION:3\n", "#EXTM3U\r#EXT-X-VERSION:3\r", "#EXTM3U\n## #EXT-X-STREAM-INF:BANDWIDTH=1\na",
+    ])
+    func `A playlist is recognized if players recognize it`(text: String) {
+        #expect(ManifestKind(prefix: Array(text.utf8)) == .hls)
     }
 
     @Test(arguments: [
