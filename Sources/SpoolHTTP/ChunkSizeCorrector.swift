@@ -9,14 +9,14 @@ import NIOCore
 /// changes nothing, so that the parser rejects them.
 struct ChunkSizeCorrector {
     private enum State {
-        /// The next byte belongs to a size. Exits: `spaces`, `line`, `unchanged`.
+        /// The next byte belongs to a size. Exits: `spaces`, `rest`, `unchanged`.
         case size(digits: Int, value: UInt64)
-        /// White space follows a size. It is withheld until the next byte shows that the line ends or an extension
-        /// follows. Exits: `line`, `unchanged`.
+        /// White space follows a size. It is withheld until a line break or an extension follows. Exits: `rest`,
+        /// `unchanged`.
         case spaces(size: UInt64)
-        /// The rest of the line follows: an extension, and the line break. Exits: `data`, `unchanged`.
-        case line(size: UInt64)
-        /// This number of bytes follows: data, and the line break after it. Exit: `size`.
+        /// An extension, if any, and a line break follow. Exits: `data`, `unchanged`.
+        case rest(size: UInt64)
+        /// This number of bytes follows: data and a line break. Exit: `size`.
         case data(UInt64)
         /// All other bytes are trailers, or are invalid. No exit.
         case unchanged
@@ -32,12 +32,11 @@ struct ChunkSizeCorrector {
         // The buffer is copied only if bytes are removed.
         var output: ByteBuffer?
         buffer.withUnsafeReadableBytes { bytes in
-            // The bytes from `start` to `index` are kept, but not copied yet.
+            // The bytes from `start` to `index` have not been copied yet.
             var (start, index) = (0, 0)
-            func keep(_ output: inout ByteBuffer?) {
-                var copy = output ?? ByteBuffer()
-                copy.writeBytes(bytes[start..<index])
-                output = copy
+            func copy(_ output: inout ByteBuffer?) {
+                if output == nil { output = ByteBuffer() }
+                output?.writeBytes(bytes[start..<index])
             }
             while index < bytes.count {
                 let byte = bytes[index]
@@ -47,17 +46,17 @@ struct ChunkSizeCorrector {
                         state = .size(digits: digits + 1, value: value << 4 | digit)
                         index += 1
                     } else if digits > 0, Self.isSpace(byte) {
-                        keep(&output)
+                        copy(&output)
                         start = index
                         state = .spaces(size: value)
                     } else {
-                        state = digits > 0 && Self.endsSize(byte) ? .line(size: value) : .unchanged
+                        state = digits > 0 && Self.endsSize(byte) ? .rest(size: value) : .unchanged
                     }
                 case .spaces(let value):
                     if Self.isSpace(byte) {
                         index += 1
                     } else if Self.endsSize(byte) {
-                        state = .line(size: value)
+                        state = .rest(size: value)
                     } else {
                         // The parser must see that something follows the size. One space is sufficient.
                         output = output ?? ByteBuffer()
@@ -66,7 +65,7 @@ struct ChunkSizeCorrector {
                     }
                     start = index
                     output = output ?? ByteBuffer()
-                case .line(let value):
+                case .rest(let value):
                     guard let end = bytes[index...].firstIndex(of: UInt8(ascii: "\n")) else {
                         index = bytes.count
                         break
@@ -80,7 +79,7 @@ struct ChunkSizeCorrector {
                 case .unchanged: index = bytes.count
                 }
             }
-            if output != nil { keep(&output) }
+            if output != nil { copy(&output) }
         }
         return output ?? buffer
     }

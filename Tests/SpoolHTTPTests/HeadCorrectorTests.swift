@@ -37,7 +37,7 @@ import Testing
         ),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding:chunked\r\nETag:\"a\"\r\n\r\n"
-                + "01 \r\nh\r\n3 \t;a=b c\r\nell\r\n1\r\no\r\n0  \r\n\r\n", true
+                + "01 \r\nh\r\n3 \t;a=b\r\nell\r\n1\r\no\r\n0  \r\n\r\n", true
         ),
         ("HTTP/1.1 200 OK\r\nContent-Length: 5 bytes\r\nETag:\"a\"\r\n\r\nhello", false),
         ("ICY 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),

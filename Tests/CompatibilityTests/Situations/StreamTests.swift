@@ -96,7 +96,9 @@ import Testing
                     _ = try await PlainClient().get(address.absoluteURL)
                 }
             }
-            let requested = origin.log.exchanges.dropFirst().map { $0.path.removingPercentEncoding }
+            // A missing file may be requested once more without a range.
+            let requested = origin.log.exchanges.filter { $0.headerFields[.range] != nil }
+                .map { $0.path.removingPercentEncoding }
             #expect(requested == paths)
         }
     }
@@ -144,7 +146,9 @@ import Testing
     }
 
     /// The bodies that an origin sends instead of a playlist.
-    private static let wrongBodies = [Data(repeating: 0xFF, count: 77), Data("<html>Error</html>".utf8), Data("#EXT".utf8)]
+    private static let wrongBodies = [
+        Data(repeating: 0xFF, count: 77), Data("<html>Error</html>".utf8), Data("#EXT".utf8),
+    ]
 
     @Test(
         "E511: a playlist is received from an origin that sends other bytes for requests with Range",

@@ -36,7 +36,8 @@ struct PlainClient {
                 let pair = cookie.prefix { $0 != ";" }
                 cookies[host, default: [:]][String(pair.prefix { $0 != "=" })] = String(pair)
             }
-            guard [301, 302, 303, 307, 308].contains(response.status), let location = response.field("location"), !location.isEmpty,
+            guard [301, 302, 303, 307, 308].contains(response.status), let location = response.field("location"),
+                !location.isEmpty,
                 let next = URL(string: location, relativeTo: url)
             else { return response }
             url = next.absoluteURL
