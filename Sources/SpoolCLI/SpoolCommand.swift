@@ -131,7 +131,7 @@ extension CacheError {
         // Without a key, the error is about the directory.
         case .notStored where key == nil: "choose a cache directory with --cache"
         case .notStored: "“spool ls” lists the stored media"
-        case .incomplete: "“spool get” fetches the rest"
+        case .incomplete where range != nil: "“spool get” fetches the rest"
         case .capacityExceeded: "use a larger --capacity, or unpin or remove other media"
         case .keyRequired: "--key-file or --passphrase-file specifies the key"
         case .originErrorStatus where httpStatus == 401 || httpStatus == 403: "--header @FILE sends credentials"

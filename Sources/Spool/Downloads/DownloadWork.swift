@@ -204,9 +204,8 @@ final class DownloadWork: CacheWork {
         // A length that is known only from the end of the body may not be recorded yet.
         if let stored, let length, stored.storedByteCount >= length { return }
         guard stored?.isComplete != true else { return }
-        throw CacheError(
-            .incomplete,
-            "\(media.source.redactedURL): only \((stored?.storedByteCount ?? 0).counted("byte")) of the received media "
-                + "could be stored", key: media.key)
+        let count = stored?.storedByteCount ?? 0
+        let total = max(count, length ?? media.knownStoredRanges.byteCount)
+        throw media.lossError(stored: count, of: total, because: try await media.loss(ofByteCount: total - count))
     }
 }

@@ -213,8 +213,8 @@ public struct Download: Sendable {
     /// A stream of the progress: the current state first, then the newest state after each change, and the final state
     /// last. See ``Preload/states``.
     ///
-    /// The download fails with `.capacityExceeded` if pinned media leaves too little space, and with `.incomplete` if
-    /// received bytes could not be stored.
+    /// The download fails with `.capacityExceeded` if pinned media leaves too little space. If received bytes could not
+    /// be stored for another reason, it fails with the code for that reason, or with `.incomplete`.
     public var states: AsyncStream<PreloadState> { preload.states }
 
     /// Waits until the download has ended, and returns its final state. Cancelling the waiting task does not cancel the

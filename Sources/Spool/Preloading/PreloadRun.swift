@@ -28,10 +28,15 @@ final class PreloadRun {
         self.note = note
     }
 
-    /// Preloads the bytes. Tries up to three times if the resource changes, or if received bytes are not stored.
+    /// Preloads the bytes. Tries up to three times if the resource changes, or if received bytes are not stored for a
+    /// reason that may be temporary.
     ///
-    /// - Throws: The errors from ``MediaReader/next()``. `CacheError` with code `.capacityExceeded` if the cache could
-    ///   never store the bytes, or `.incomplete` if received bytes were not stored.
+    /// - Throws: The errors from ``MediaReader/next()``. If received bytes were not stored, `CacheError` with the code
+    ///   for the reason:
+    ///   - `.capacityExceeded` if they do not fit
+    ///   - the code of the cause, such as `.storage`, if the directory can't be written to
+    ///   - `.malformedResponse` if the response is not media
+    ///   - `.incomplete` for other reasons
     func run(_ amount: PreloadAmount) async throws {
         for attempt in 1... {
             fetchedRanges = ByteRangeSet()
@@ -42,17 +47,15 @@ final class PreloadRun {
             }
             // A reader that was cancelled ends without an error.
             try Task.checkCancellation()
-            let count = fetchedRanges.intersection(try await media.keptRanges()).byteCount
-            if count == fetchedRanges.byteCount {
+            let (count, total) = (try await media.keptRanges(of: fetchedRanges).byteCount, fetchedRanges.byteCount)
+            if count == total {
                 if amount == .entire { try await checkWhole() }
                 return
             }
-            guard attempt >= Self.attempts else { continue }
-            throw CacheError(
-                .incomplete,
-                "\(media.source.redactedURL): only \(count.grouped) of \(fetchedRanges.byteCount.counted("byte")) "
-                    + "could be stored",
-                key: media.key)
+            let loss = try await media.loss(ofByteCount: total - count)
+            guard attempt >= Self.attempts || loss?.isPermanent == true else { continue }
+            note(count, total)
+            throw media.lossError(stored: count, of: total, because: loss)
         }
     }
 
@@ -161,6 +164,7 @@ final class PreloadRun {
     /// Reads a range. If the range starts at or past the end, reads nothing. In this case, throws an error if no bytes
     /// have been read before, unless the resource is empty.
     private func read(_ range: MediaRange, _ take: (MediaChunk) async throws -> Void) async throws {
+        try await media.checkStorable(range)
         let reader = media.preloadReader(range, chunkSize: Self.chunkSize, handsOutSlices: true)
         do {
             while let chunk = try await reader.next() {

@@ -33,20 +33,16 @@ extension MediaResource {
         try await store.export(variantKey, writing: write)
     }
 
-    /// Returns the ranges that are on disk or about to be written there. If the directory can't be written to, for
-    /// example because another process has it open, returns all stored ranges.
+    /// Returns the ranges that are on disk or about to be written there.
     ///
     /// - Throws: The same errors as ``storedResource()``.
     package func keptRanges() async throws -> ByteRangeSet {
-        let store = try await store
-        // The process that has the directory open may not have recorded the ranges yet.
-        if store.readOnlyReason != nil { return try await storedRanges }
-        return try await store.resource(variantKey).map { StoredResource($0).storedRanges } ?? ByteRangeSet()
+        try await store.resource(variantKey).map { StoredResource($0).storedRanges } ?? ByteRangeSet()
     }
 
-    private var store: Store { get async throws { try await openResource.context.opening.directory() } }
+    var store: Store { get async throws { try await openResource.context.opening.directory() } }
 
-    private var variantKey: CacheKey {
+    var variantKey: CacheKey {
         get async throws { try await openResource.variants.key(for: credentials) }
     }
 }

@@ -21,8 +21,8 @@ package final class Generation: Sendable {
         var hasRowEnded = false
         /// The unused space at the ends of stored ranges, in bytes, that exceeds ``GenerationDescription/pageBytes``.
         var padding: Int64 = 0
-        /// Whether it has been reported that bytes are stored only in memory.
-        var isLossReported = false
+        /// The reported cause for storing bytes only in memory; `nil` if none was reported.
+        var lossCause: CacheError?
     }
 
     /// The resource's key.
@@ -113,6 +113,9 @@ package final class Generation: Sendable {
         }
         return isPossible
     }
+
+    /// The first cause for which bytes were not stored on disk; `nil` if there was none.
+    package var lossCause: CacheError? { state.withLock { $0.lossCause } }
 
     /// Whether new bytes are stored on disk.
     package var isKept: Bool { storesOnDisk && !isRetired.load(ordering: .relaxed) }
@@ -278,8 +281,8 @@ package final class Generation: Sendable {
     /// Reports once why bytes are not stored.
     func reportLoss(_ cause: CacheError) {
         let hasChanged = state.withLock { state in
-            defer { state.isLossReported = true }
-            return !state.isLossReported
+            defer { state.lossCause = state.lossCause ?? cause }
+            return state.lossCause == nil
         }
         if hasChanged { owner?.report(.notCached(key, url: url, cause)) }
     }

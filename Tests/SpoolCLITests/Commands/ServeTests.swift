@@ -1,4 +1,5 @@
 import Foundation
+import HTTPTypes
 import SpoolTesting
 import Testing
 
@@ -180,6 +181,34 @@ import FoundationNetworking
                 let again = try await spool.run("preload", url, "--bytes", "300000")
                 #expect(again.status == 0)
                 #expect(origin.log.bytesSent("/film.mp4") == origin.log.distinctBytesSent("/film.mp4"))
+            }
+            #expect(ended.status == 0)
+        }
+    }
+
+    @Test("preload reports media that the server does not store, with the reason and status 1")
+    func notStored() async throws {
+        var refused = OriginResource.pattern(100_000)
+        refused.headerFields[.cacheControl] = "no-store"
+        try await withOrigin([
+            "/film.mp4": Self.film, "/refused.mp4": refused, "/small.mp4": .pattern(1000),
+        ]) { origin, spool in
+            let ended = try await Self.serving(spool, "--capacity 300kB") { _ in
+                for (path, reason) in [
+                    ("/refused.mp4", "can't be stored: the origin does not allow it (Cache-Control: no-store)"),
+                    ("/film.mp4", "its capacity may be too small"),
+                ] {
+                    let url = origin.url(path).absoluteString
+                    let result = try await spool.run("preload", url, "--all", "--json")
+                    let report = try #require(try result.json([PreloadOutput].self).first)
+                    #expect(result.status == 1 && !report.complete && report.landed < 700_000)
+                    #expect(result.complaints.count == 1 && result.errors.contains(url), "\(result.errors)")
+                    #expect(result.errors.contains(reason), "\(result.errors)")
+                }
+                let added = try await spool.run("offline", "add", "Flight", origin.url("/refused.mp4").absoluteString)
+                #expect(added.status == 1 && added.errors.contains("(Cache-Control: no-store)"), "\(added.errors)")
+                let small = try await spool.run("preload", origin.url("/small.mp4").absoluteString, "--json")
+                #expect(small.status == 0 && small.errors.isEmpty, "\(small.errors)")
             }
             #expect(ended.status == 0)
         }

@@ -1,5 +1,6 @@
 import ByteRanges
 import Foundation
+import HTTPTypes
 import SpoolStorage
 import SpoolTesting
 import Testing
@@ -88,10 +89,35 @@ struct PreloaderTests {
         try await stage.session { cache in
             for amount in [PreloadAmount.startup, .entire, .bytes(100_000)] {
                 let page = await Preloader(cache).add(MediaSource(url: stage.url("/page")), amount).finished()
-                #expect(page.phase == .failed && (page.error as? CacheError)?.code == .incomplete, "\(amount)")
+                let error = page.error as? CacheError
+                #expect(page.phase == .failed && page.storedByteCount == 0, "\(amount)")
+                #expect(error?.code == .malformedResponse && error?.message.contains("can't be stored") == true)
                 let refused = await Preloader(cache).add(MediaSource(url: stage.url("/refused")), amount).finished()
                 #expect(refused.phase == .failed && (refused.error as? CacheError)?.httpStatus == 416, "\(amount)")
             }
+        }
+    }
+
+    @Test(
+        "With the freshness policy http, a preload fails if the origin does not allow storing its response",
+        arguments: [("no-store", "no-store"), ("private", "private"), ("max-age=60", nil)])
+    func notAllowed(control: String, reason: String?) async throws {
+        var film = OriginResource(.pattern(Self.film))
+        film.headerFields[.cacheControl] = control
+        let stage = try MemoryStage(["/a": film], freshness: .http)
+        try await stage.session { cache in
+            for amount in [PreloadAmount.startup, .entire, .bytes(100_000)] {
+                let state = await Preloader(cache).add(MediaSource(url: stage.url()), amount).finished()
+                #expect(state.isComplete == (reason == nil), "\(amount)")
+                guard let reason else { continue }
+                let message = (state.error as? CacheError)?.message ?? ""
+                #expect(message.contains("/a can't be stored: ") && message.contains("Cache-Control: \(reason)"))
+                #expect(state.storedByteCount == 0)
+            }
+            guard reason != nil else { return }
+            let download = try await cache.downloads.add(MediaSource(url: stage.url()))
+            let message = (await download.finished().error as? CacheError)?.message ?? ""
+            #expect(message.contains("/a can't be stored: "), "\(message)")
         }
     }
 
