@@ -56,9 +56,6 @@ public final class MediaCache: Sendable {
     /// The rules for using stored bytes without revalidation.
     package var freshness: FreshnessPolicy { context.configuration.freshness }
 
-    /// Whether the cache only reads its directory. Another process may store the received bytes later.
-    package var isReadOnly: Bool { context.configuration.isReadOnly }
-
     /// The executor for reading media. A task that only reads and sends switches threads less often on this executor.
     package var readingExecutor: any TaskExecutor { context.executor.executor(for: .playback) }
 

@@ -44,7 +44,8 @@ public struct DASHDownloader: Sendable {
     /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:
     ///   - `.invalidArgument` if the stream is live, or contains a URL that cannot be requested
     ///   - `.malformedResponse` if the document is not an MPD
-    ///   - `.capacityExceeded` if the cache could not store the whole stream
+    ///   - `.capacityExceeded` if the whole stream does not fit in the cache
+    ///   - the code of the cause, such as `.storage`, or `.incomplete`, if the cache could not store a file
     ///   - the codes of `MediaReader.next()` for a file that cannot be read
     @discardableResult
     public func run(

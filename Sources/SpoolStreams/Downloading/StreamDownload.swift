@@ -1,3 +1,4 @@
+import ByteRanges
 import Foundation
 import Spool
 import Synchronization
@@ -121,12 +122,15 @@ struct StreamDownload: Sendable {
     private struct Downloaded: Sendable {
         var url: URL
         var range: Range<Int64>
+        /// The reason why the file was not stored when it was received; `nil` if it was stored.
+        var loss: MediaResource.Loss?
     }
 
     private func download(_ file: StreamFile, _ tally: DownloadTally) async throws -> Downloaded {
         try check(file.url)
         let media = media(at: try Self.url(of: file.url))
         let range = file.byteRange.map { MediaRange.bytes($0) } ?? .all
+        try await media.checkStorable(range)
         // A slice proves that the bytes are stored and verified, without copying them.
         let reader = media.preloadReader(range, chunkSize: 1 << 20, handsOutSlices: true)
         let start = file.byteRange?.lowerBound ?? 0
@@ -148,24 +152,21 @@ struct StreamDownload: Sendable {
                 key: media.key, range: wanted)
         }
         if file.isSegment { tally.stored() }
-        return Downloaded(url: media.source.url, range: start..<end)
+        return Downloaded(url: media.source.url, range: start..<end, loss: try await media.openLoss)
     }
 
     /// Checks that all files are stored. A cache that is too small, or whose disk is full, delivers bytes without
     /// storing them. Responses that are not media are not stored, either.
     private func checkAllIsStored(_ downloaded: [Downloaded]) async throws {
-        // If the cache is read-only, the process that owns the directory may not have recorded the bytes yet.
-        if cache.isReadOnly { return }
         for file in downloaded where !file.range.isEmpty {
             let media = media(at: file.url)
-            let stored = try await media.keptRanges()
-            guard !stored.contains(file.range) else { continue }
-            let isPage = try await media.contentInformation().contentType?.hasPrefix("text/html") == true
-            throw CacheError(
-                isPage ? .malformedResponse : .capacityExceeded,
-                "\(media.source.redactedURL): only \(stored.byteCount.counted("byte")) of the received file "
-                    + "could be stored",
-                key: media.key, range: file.range)
+            let (count, total) = (
+                try await media.keptRanges(of: ByteRangeSet(file.range)).byteCount, Int64(file.range.count)
+            )
+            guard count < total else { continue }
+            var loss = file.loss
+            if loss == nil { loss = try await media.loss(ofByteCount: total - count) }
+            throw media.lossError(stored: count, of: total, because: loss)
         }
     }
 

@@ -96,6 +96,46 @@ struct FailingDiskTests {
     }
 
     @Test(
+        "E59: in a read-only directory, preload and get --hls fail, and the errors contain the directory and the cause",
+        .enabled(if: canMount, "mounting a small file system requires root, or a user namespace that allows it"))
+    func readOnlyDirectory() async throws {
+        let list = "#EXTM3U\n#EXT-X-TARGETDURATION:2\n#EXTINF:2,\n/b\n#EXT-X-ENDLIST\n"
+        try await withOrigin([
+            "/a": OriginResource(.pattern(Self.song)), "/b": OriginResource(.pattern(Self.other)),
+            "/l.m3u8": OriginResource(.data(Data(list.utf8))),
+        ]) { origin, spool in
+            try FileManager.default.createDirectory(at: spool.file("disk"), withIntermediateDirectories: false)
+            let (a, b, l) = (origin.url("/a"), origin.url("/b"), origin.url("/l.m3u8"))
+            let script = """
+                spool='\(SpoolProcess.executable.path)'
+                mount -t tmpfs -o size=6m,mode=0755 none disk
+                $spool get \(a) --cache disk/cache
+                mount -o remount,ro disk
+                for cache in disk/cache disk/new; do
+                    for command in "preload --json" "preload --all --json" "get --hls"; do
+                        url=\(b); [ "$command" = "get --hls" ] && url=\(l)
+                        $spool $command $url --cache $cache >out 2>err
+                        echo "$? $(grep -c '^error: ' err) $(grep -c '"complete":true' out) $(grep '^error: ' err)"
+                    done
+                done
+                $spool preload \(a) --all --cache disk/cache 2>err
+                echo $?
+                """
+            try script.write(to: spool.file("script"), atomically: true, encoding: .utf8)
+            let result = try await spool.shell("unshare -m sh script")
+            let lines = result.text.split(separator: "\n").dropFirst()
+            #expect(lines.count == 8 && lines.last == "0", "\(result.text) \(result.errors)")
+            for (line, directory) in zip(
+                lines, Array(repeating: "disk/cache", count: 3) + Array(repeating: "disk/new", count: 3))
+            {
+                #expect(line.hasPrefix("1 1 0 error: \(b) can't be stored: “"), "\(line)")
+                #expect(line.contains(directory) && line.lowercased().contains("read-only file system"), "\(line)")
+                #expect(!line.contains("capacity"), "\(line)")
+            }
+        }
+    }
+
+    @Test(
         "E59: get and export reject a cache directory that other users can write to",
         arguments: ["get", "export"])
     func writableByOthers(command: String) async throws {

@@ -186,12 +186,15 @@ import FoundationNetworking
         }
     }
 
-    @Test("preload reports media that the server does not store, with the reason and status 1")
+    @Test("preload and get --hls report media that the server does not store, with the reason and status 1")
     func notStored() async throws {
         var refused = OriginResource.pattern(100_000)
         refused.headerFields[.cacheControl] = "no-store"
+        let list = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\nrefused.mp4\n#EXT-X-ENDLIST\n"
+        let type = "application/vnd.apple.mpegurl"
         try await withOrigin([
             "/film.mp4": Self.film, "/refused.mp4": refused, "/small.mp4": .pattern(1000),
+            "/list.m3u8": OriginResource(.data(Data(list.utf8)), contentType: type),
         ]) { origin, spool in
             let ended = try await Self.serving(spool, "--capacity 300kB") { _ in
                 for (path, reason) in [
@@ -205,6 +208,9 @@ import FoundationNetworking
                     #expect(result.complaints.count == 1 && result.errors.contains(url), "\(result.errors)")
                     #expect(result.errors.contains(reason), "\(result.errors)")
                 }
+                let stream = try await spool.run("get", "--hls", origin.url("/list.m3u8").absoluteString)
+                #expect(
+                    stream.status == 1 && stream.errors.contains("/refused.mp4 can't be stored"), "\(stream.errors)")
                 let added = try await spool.run("offline", "add", "Flight", origin.url("/refused.mp4").absoluteString)
                 #expect(added.status == 1 && added.errors.contains("(Cache-Control: no-store)"), "\(added.errors)")
                 let small = try await spool.run("preload", origin.url("/small.mp4").absoluteString, "--json")
