@@ -18,7 +18,8 @@ struct OfflineSession {
         self.isQuiet = isQuiet
     }
 
-    /// Adds the sources to the set, or resumes the whole set if `sources` is empty.
+    /// Adds the sources to the set, or resumes the whole set if `sources` is empty. A new item is removed again if its
+    /// URL is that of a playlist, but the document is not a playlist.
     ///
     /// - Returns: The errors of incomplete items.
     /// - Throws: `CancellationError`. `CacheError` if no item can be added.
@@ -36,6 +37,7 @@ struct OfflineSession {
                     .incomplete, "\(item.redactedURL): to resume this download, give its URL again", advice: nil)
             }
         }
+        let previous = Set(try await cache.downloads.set(set)?.items.map(\.key) ?? [])
         let downloads = try await cache.downloads.add(sources, to: set, remembersQuery: savingQuery)
         let line = LiveLine { columns in
             let storedBytes = downloads.reduce(0) { $0 + $1.state.storedByteCount }
@@ -49,6 +51,9 @@ struct OfflineSession {
                 try Task.checkCancellation()
                 try await outcome.addStream(of: download.source, .whole, in: cache, jobs: 4)
                 if let error = outcome.error { failures.append(error) }
+                if outcome.isWrongDocument, !previous.contains(download.key) {
+                    try await cache.downloads.remove(download.source, from: set)
+                }
                 if !isQuiet { try Output.line(PreloadReport(download.source, outcome).text) }
             }
             await line.end()

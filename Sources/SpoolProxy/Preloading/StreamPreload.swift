@@ -21,6 +21,8 @@ package struct PreloadOutcome: Sendable {
     package var isComplete: Bool
     /// The error that ended the preload early, or `nil` if there is none.
     package var error: (any Error)?
+    /// Whether the document is not a playlist or manifest, although the extension of its URL is `m3u8` or `mpd`.
+    package private(set) var isWrongDocument = false
 
     /// Creates the outcome of a preload of a single file.
     package init(_ state: PreloadState) {
@@ -33,6 +35,9 @@ package struct PreloadOutcome: Sendable {
     /// Preloads the files that the resource lists, if it is an HLS playlist or a DASH manifest, and adds them to the
     /// outcome.
     ///
+    /// If the resource is neither, but the extension of its URL is `m3u8` or `mpd`, this method removes it. The outcome
+    /// then contains an error.
+    ///
     /// - Parameter check: A function that throws an error if the URL of a file may not be requested. The default allows
     ///   all URLs.
     /// - Throws: `CancellationError` if the task is cancelled.
@@ -40,7 +45,30 @@ package struct PreloadOutcome: Sendable {
         of source: MediaSource, _ amount: StreamAmount, in cache: MediaCache, jobs: Int,
         check: @escaping @Sendable (OriginURL) throws -> Void = { _ in }
     ) async throws {
-        guard isComplete, amount != .playlist, let kind = await Self.kind(of: source, in: cache) else { return }
+        let media = cache.media(for: source)
+        let isNamed = ManifestKind.isExtension(source.url.pathExtension)
+        // A web page is not media, so its preload fails.
+        let mayBePage = isNamed && (error as? CacheError)?.code == .malformedResponse
+        guard isComplete && (isNamed || amount != .playlist) || mayBePage,
+            let prefix = await Self.start(of: media)
+        else { return }
+        if let reason = ManifestKind.contradiction(of: prefix, toExtension: source.url.pathExtension) {
+            // Otherwise, the document would be used instead of the playlist. If it can't be removed here, it is evicted
+            // later.
+            _ = try? await media.remove()
+            (storedBytes, isComplete, isWrongDocument) = (0, false, true)
+            error = CacheError(.malformedResponse, "\(source.redactedURL) \(reason)", key: media.key)
+            return
+        }
+        guard isComplete, amount != .playlist, let kind = ManifestKind(prefix: prefix), kind != .dashElement else {
+            return
+        }
+        if kind.isPlain(prefix) {
+            // The first bytes do not show the kind.
+            guard let all = await Self.start(of: media, length: HLSPlaylist.maximumBytes), !kind.isPlain(all) else {
+                return
+            }
+        }
         do {
             let bytes = try await Self.fetch(kind, source, amount, in: cache, jobs: jobs, check)
             (storedBytes, targetBytes) = (bytes, bytes)
@@ -51,20 +79,14 @@ package struct PreloadOutcome: Sendable {
         }
     }
 
-    private static func kind(of source: MediaSource, in cache: MediaCache) async -> ManifestKind? {
-        let media = cache.media(for: source)
-        func start(ofLength length: Int) async throws -> [UInt8] {
-            var bytes: [UInt8] = []
+    /// Returns the first bytes of a resource, or `nil` if they can't be read back.
+    private static func start(of media: MediaResource, length: Int = ManifestKind.prefixLength) async -> [UInt8]? {
+        var bytes: [UInt8] = []
+        do {
             for try await chunk in media.preloadReader(.bytes(0..<Int64(length))) {
                 chunk.withUnsafeBytes { bytes.append(contentsOf: $0) }
             }
             return bytes
-        }
-        do {
-            let prefix = try await start(ofLength: ManifestKind.prefixLength)
-            guard let kind = ManifestKind(prefix: prefix), kind != .dashElement else { return nil }
-            guard kind.isPlain(prefix) else { return kind }
-            return kind.isPlain(try await start(ofLength: HLSPlaylist.maximumBytes)) ? nil : kind
         } catch {
             // A resource that can't be read back is treated as a single file.
             return nil

@@ -14,6 +14,17 @@ struct HLSLines: Sequence, IteratorProtocol {
         (bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes).starts(with: "#EXTM3U".utf8)
     }
 
+    /// Returns whether the text is a list of files without `#EXTM3U`: its first line that is not a comment is a URL or a
+    /// path.
+    static func isPlainList(_ bytes: ArraySlice<UInt8>) -> Bool {
+        guard let line = HLSLines(bytes).first(where: \.isURI) else { return false }
+        let text = String(decoding: line.bytes, as: UTF8.self)
+        guard let first = text.first, !"<{[".contains(first), !line.bytes.contains(where: { $0 < 0x20 }) else {
+            return false
+        }
+        return text.contains("://") || text.contains(/\.[A-Za-z0-9]{2,5}$/) || text.contains("/") && !text.contains(" ")
+    }
+
     mutating func next() -> HLSLine? {
         guard !rest.isEmpty else { return nil }
         let end = rest.firstIndex { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") } ?? rest.endIndex

@@ -49,7 +49,8 @@ package enum ManifestKind: Hashable, Sendable {
         switch self {
         case .hls: return !Self.containsTag(bytes[...])
         case .dash:
-            guard case .name(let name) = XMLScanner.rootName(bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]) else { return true }
+            let text = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
+            guard case .name(let name) = XMLScanner.rootName(text) else { return true }
             return !name.elementsEqual("MPD".utf8)
         case .dashElement: return false
         }
@@ -78,6 +79,25 @@ package enum ManifestKind: Hashable, Sendable {
         case .name(let name): name.elementsEqual("MPD".utf8) || isRemoteElement(name)
         case .cut: true
         case .none: false
+        }
+    }
+
+    /// Returns whether the extension of a URL is that of a playlist or manifest that is checked: `m3u8` or `mpd`.
+    package static func isExtension(_ name: String) -> Bool { ["m3u8", "mpd"].contains(name.lowercased()) }
+
+    /// Returns why a document is not a playlist or manifest, although the extension of its URL is `m3u8` or `mpd`. The
+    /// result is `nil` for other extensions and for valid documents.
+    ///
+    /// Plain lists of files are valid for `m3u8`, even without `#EXTM3U`.
+    ///
+    /// - Parameter prefix: The first ``prefixLength`` bytes of the document.
+    package static func contradiction(of prefix: [UInt8], toExtension name: String) -> String? {
+        guard Self(prefix: prefix) == nil else { return nil }
+        switch name.lowercased() {
+        case "m3u8" where !HLSLines.isPlaylist(prefix[...]) && !HLSLines.isPlainList(prefix[...]):
+            return "is not an HLS playlist: it does not start with #EXTM3U"
+        case "mpd": return "is not a DASH manifest: its root element is not MPD"
+        default: return nil
         }
     }
 

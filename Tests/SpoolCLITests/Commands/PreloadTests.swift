@@ -96,6 +96,49 @@ struct PreloadTests {
         }
     }
 
+    @Test(
+        "A document that is not a playlist, at the URL of a playlist, causes an error, and is neither stored nor pinned",
+        arguments: [("/a.m3u8", "text/html"), ("/a.m3u8", "video/mp2t"), ("/a.mpd", "text/html"), ("/a.mpd", nil)])
+    func notPlaylist(path: String, type: String?) async throws {
+        let page = OriginResource(.data(Data("<html><body>Sign in</body></html>".utf8)), contentType: type)
+        try await withOrigin([path: page]) { origin, spool in
+            let url = origin.url(path).absoluteString
+            let cause = path.hasSuffix("mpd") ? "a DASH manifest: " : "an HLS playlist: it does not start with #EXTM3U"
+            for arguments in [
+                ["preload"], ["preload", "--all"], ["preload", "--bytes", "9"], ["offline", "add", "A"],
+            ] {
+                let result = try await spool.run(arguments + [url, "--json"])
+                #expect(
+                    result.status == 1 && result.errors.contains("error: \(url) is not \(cause)"), "\(result.errors)")
+                if arguments[0] == "preload" {
+                    let report = try #require(try result.json([PreloadOutput].self).first)
+                    #expect(!report.complete && report.landed == 0)
+                } else {
+                    #expect(result.text == "[]\n", "\(result.text)")
+                }
+                #expect(try await spool.run("ls", "--json").json([MediaOutput].self).isEmpty)
+            }
+            #expect(try await spool.run("offline", "list", "--json").text == "[]\n")
+        }
+    }
+
+    @Test("preload and offline add accept plain lists of files at the URL of a playlist")
+    func plainLists() async throws {
+        let lists = [
+            "#EXTM3U\n#EXTINF:2,Song\na song.mp3\n", "\u{FEFF}#EXTM3U\r\nhttp://a.example/b\r\n", "# Songs\n/a/b.mp3\n",
+            "a song.mp3\n", "http://a.example/radio\n",
+        ]
+        let resources = lists.enumerated().map { ("/\($0).m3u8", OriginResource(.data(Data($1.utf8)))) }
+        try await withOrigin(Dictionary(uniqueKeysWithValues: resources)) { origin, spool in
+            let urls = resources.map { origin.url($0.0).absoluteString }
+            for arguments in [["preload"], ["offline", "add", "A"]] {
+                let result = try await spool.run(arguments + urls)
+                #expect(result.status == 0 && result.errors.isEmpty, "\(result.errors)")
+            }
+            #expect(try await spool.run("offline", "list", "A").status == 0)
+        }
+    }
+
     @Test("preload stores all bytes or the first seconds, and does not request stored bytes again")
     func amounts() async throws {
         let file = try await SampleContainer.wav.file(seconds: 20)

@@ -46,4 +46,19 @@ import Testing
     func `A short prefix suffices to show that a body is not a manifest`(text: String, isPossible: Bool) {
         #expect(ManifestKind.isPossible(prefix: Array(text.utf8)) == isPossible)
     }
+
+    @Test(
+        "A document contradicts the extension of its URL unless it is a playlist, a list of files or a manifest",
+        arguments: [
+            ("m3u8", "#EXTM3U\n", true), ("M3U8", "\u{FEFF}#EXTM3U\r\n", true), ("m3u8", "#EXTM3U8\n", false),
+            ("m3u8", "# a\n\na b.mp3\n", true), ("m3u8", "rtmp://a/b", true), ("m3u8", "a/b\n", true),
+            ("m3u8", "", false), ("m3u8", "\n<html>a.html\n", false), ("m3u8", "{\"a\": \"/b.mp3\"", false),
+            ("m3u8", "Access denied. Sign in.", false), ("m3u8", "\u{0}\u{1}/a.mp3", false), ("m3u8", "<MPD>", true),
+            ("mpd", "<MPD>", true), ("mpd", "<Period>", true), ("mpd", "#EXTM3U\n#EXT-X-ENDLIST\n", true),
+            ("mpd", "#EXTM3U\na.mp3", false), ("mpd", "<html>", false), ("mpd", "", false), ("mp4", "<html>", true),
+            ("", "<html>", true),
+        ])
+    func contradiction(name: String, text: String, isValid: Bool) {
+        #expect((ManifestKind.contradiction(of: Array(text.utf8), toExtension: name) == nil) == isValid)
+    }
 }
