@@ -8,7 +8,7 @@ final class PreloadRun {
     /// The maximum number of attempts to preload and store the bytes.
     private static let attempts = 3
 
-    private let media: MediaResource
+    private var media: MediaResource
     /// The maximum number of bytes that the cache can store, or `nil` for no limit.
     private let capacity: Int64?
     /// The checks that replace the check of the capacity if the bytes must stay stored.
@@ -35,7 +35,7 @@ final class PreloadRun {
     ///   for the reason:
     ///   - `.capacityExceeded` if they do not fit
     ///   - the code of the cause, such as `.storage`, if the directory can't be written to
-    ///   - `.malformedResponse` if the response is not media
+    ///   - `.malformedResponse` if the response is empty or not media
     ///   - `.incomplete` for other reasons
     func run(_ amount: PreloadAmount) async throws {
         for attempt in 1... {
@@ -47,6 +47,16 @@ final class PreloadRun {
             }
             // A reader that was cancelled ends without an error.
             try Task.checkCancellation()
+            if fetchedRanges.isEmpty, media.isEmptyByMistake {
+                // The response is requested again when the resource is opened again.
+                if attempt < Self.attempts {
+                    media = media.copy()
+                    continue
+                }
+                // Otherwise, the empty file would count as complete. If it can't be removed, it is requested again.
+                _ = try? await media.remove()
+                throw media.emptyError
+            }
             let (count, total) = (try await media.keptRanges(of: fetchedRanges).byteCount, fetchedRanges.byteCount)
             if count == total {
                 if amount == .entire { try await checkWhole() }

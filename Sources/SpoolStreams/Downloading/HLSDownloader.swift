@@ -63,6 +63,7 @@ public struct HLSDownloader: Sendable {
 
     /// Downloads the bytes that are not stored yet. If the task is cancelled, the received bytes stay stored. If the
     /// origin does not have a file, such as a subtitle file, the other files are downloaded before the error is thrown.
+    /// The same applies if the origin sends only empty responses for a segment.
     ///
     /// - Parameter report: A function that is called after each change, one call at a time, from any thread.
     /// - Throws: `CancellationError`, or `CacheError` with the URL of the file and one of these codes:

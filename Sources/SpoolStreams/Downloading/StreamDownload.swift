@@ -48,6 +48,9 @@ final class DownloadTally: Sendable {
 
 /// A concurrent download of a stream's files into a cache.
 struct StreamDownload: Sendable {
+    /// The maximum number of requests for a file whose response is empty.
+    private static let attempts = 3
+
     private let presentation: PresentationSource
     private let cache: MediaCache
     private let width: Int
@@ -81,8 +84,8 @@ struct StreamDownload: Sendable {
         return bytes
     }
 
-    /// Downloads the bytes that are not stored yet. If the origin does not have a file, the others are still
-    /// downloaded.
+    /// Downloads the bytes that are not stored yet. If the origin does not have a file, or sends only empty responses
+    /// for it, the others are still downloaded.
     ///
     /// - Throws: The same errors as ``HLSDownloader/run(_:)``.
     func run(_ files: [StreamFile], _ tally: DownloadTally) async throws {
@@ -100,7 +103,13 @@ struct StreamDownload: Sendable {
                 if index >= width, let result = try await group.next() { add(result) }
                 group.addTask {
                     do {
-                        return .success(try await download(file, tally))
+                        for _ in 0..<Self.attempts {
+                            if let downloaded = try await download(file, tally) { return .success(downloaded) }
+                        }
+                        // Otherwise, the empty file would count as stored. If it can't be removed, it is requested again.
+                        let media = media(at: try Self.url(of: file.url))
+                        _ = try? await media.remove()
+                        return .failure(media.emptyError)
                     } catch let error as CacheError where Self.isMissingFile(error) {
                         return .failure(error)
                     }
@@ -126,7 +135,8 @@ struct StreamDownload: Sendable {
         var loss: MediaResource.Loss?
     }
 
-    private func download(_ file: StreamFile, _ tally: DownloadTally) async throws -> Downloaded {
+    /// Downloads a file. Returns `nil` if the origin sent an empty response although media is expected.
+    private func download(_ file: StreamFile, _ tally: DownloadTally) async throws -> Downloaded? {
         try check(file.url)
         let media = media(at: try Self.url(of: file.url))
         let range = file.byteRange.map { MediaRange.bytes($0) } ?? .all
@@ -144,6 +154,7 @@ struct StreamDownload: Sendable {
             // An empty file has no bytes to store.
             guard try await media.contentInformation().length == 0 else { throw error }
         }
+        if media.isEmptyByMistake { return nil }
         if let wanted = file.byteRange, end < wanted.upperBound, !file.isEstimate {
             throw CacheError(
                 .malformedResponse,

@@ -117,6 +117,43 @@ import Testing
         }
     }
 
+    @Test("A segment with an empty response is requested again; if it stays empty, the download fails at the end")
+    func emptySegments() async throws {
+        func empty(_ type: String) -> OriginBehavior {
+            let fields = "Content-Type: \(type)\r\nTransfer-Encoding: chunked\r\nConnection: close"
+            return .raw("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n0\r\n\r\n")
+        }
+        let pattern = OriginContent.pattern(PatternBytes(length: 50_000))
+        for isTemporary in [true, false] {
+            let rule = isTemporary ? OriginRule.request(0, empty("video/mp2t")) : .always(empty("video/mp2t"))
+            let list =
+                "#EXTM3U\n#EXT-X-TARGETDURATION:2\n"
+                + ["one.ts", "empty.vtt", "two.ts"]
+                .map { "#EXTINF:2,\n\($0)\n" }.joined()
+            try await OriginServer.run([
+                "/l.m3u8": Self.list(list + "#EXT-X-ENDLIST\n"), "/one.ts": OriginResource(pattern, rules: [rule]),
+                "/two.ts": OriginResource(pattern),
+                "/empty.vtt": OriginResource(pattern, rules: [.always(empty("text/vtt"))]),
+            ]) { origin in
+                try await Self.withCache { cache in
+                    let download = HLSDownloader(
+                        MediaSource(url: origin.url("/l.m3u8")), in: cache, maximumConcurrentDownloads: 1)
+                    if isTemporary {
+                        #expect(try await download.run().progress.storedSegmentCount == 3)
+                    } else {
+                        let error = await #expect(throws: CacheError.self) { try await download.run() }
+                        #expect(error?.message == "\(origin.url("/one.ts")): the origin sent an empty response")
+                    }
+                    #expect(origin.log.exchanges("/one.ts").count == (isTemporary ? 2 : 3))
+                    #expect(try await cache.media(for: origin.url("/two.ts")).storedRanges == [0..<50_000])
+                    let source = MediaSource(url: origin.url("/l.m3u8"))
+                    let stored = try await HLSDownloader.storedVariants(of: source, in: cache)
+                    #expect(stored.map(\.isComplete) == [isTemporary])
+                }
+            }
+        }
+    }
+
     @Test func `The chosen variant and its audio are downloaded; other variants are not`() async throws {
         let master = Self.list(
             """

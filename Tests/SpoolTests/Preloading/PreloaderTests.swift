@@ -1,6 +1,7 @@
 import ByteRanges
 import Foundation
 import HTTPTypes
+import SpoolHTTP
 import SpoolStorage
 import SpoolTesting
 import Testing
@@ -118,6 +119,39 @@ struct PreloaderTests {
             let download = try await cache.downloads.add(MediaSource(url: stage.url()))
             let message = (await download.finished().error as? CacheError)?.message ?? ""
             #expect(message.contains("/a can't be stored: "), "\(message)")
+        }
+    }
+
+    @Test("An empty response without a length is requested again; if it stays empty, preloads and downloads fail")
+    func emptyResponse() async throws {
+        func empty(_ type: String) -> OriginBehavior {
+            let fields = "Content-Type: \(type)\r\nTransfer-Encoding: chunked\r\nConnection: close"
+            return .raw("HTTP/1.1 200 OK\r\n\(fields)\r\n\r\n0\r\n\r\n")
+        }
+        try await OriginServer.run([
+            "/once.ts": OriginResource(.pattern(Self.film), rules: [.request(0, empty("video/mp2t"))]),
+            "/always.ts": OriginResource(.pattern(Self.film), rules: [.always(empty("video/mp2t"))]),
+            "/empty.vtt": OriginResource(.pattern(Self.film), rules: [.always(empty("text/vtt"))]),
+        ]) { origin in
+            let cache = MediaCache.inMemory(upstream: HTTPUpstream.standard())
+            func state(_ path: String, isDownload: Bool) async throws -> PreloadState {
+                let source = MediaSource(url: origin.url(path))
+                if isDownload { return try await cache.downloads.add(source).finished() }
+                return await Preloader(cache).add(source, .entire).finished()
+            }
+            for isDownload in [false, true] {
+                let once = try await state("/once.ts", isDownload: isDownload)
+                #expect(once.isComplete && once.storedByteCount == 3_000_000)
+                let asked = origin.log.exchanges("/always.ts").count
+                let always = try await state("/always.ts", isDownload: isDownload)
+                let message = (always.error as? CacheError)?.message ?? ""
+                #expect(always.phase == .failed && message.hasSuffix("/always.ts: the origin sent an empty response"))
+                #expect(origin.log.exchanges("/always.ts").count == asked + 3)
+                #expect(try await state("/empty.vtt", isDownload: isDownload).isComplete)
+            }
+            let set = try await cache.downloads.set(Downloads.standardSet)
+            #expect(set?.missing.map(\.redactedURL) == [origin.url("/always.ts").absoluteString])
+            await cache.close()
         }
     }
 
