@@ -156,6 +156,7 @@ struct ManifestResponder: Sendable {
         // If another version has become current, these bytes only determine the kind; see ``reader(of:in:)``.
         let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
         defer { reader.cancel() }
+        let version = try await reader.response().version
         var next: MediaChunk?
         if let limit {
             let first = try await TimeLimit.value(within: limit, on: clock, executor: media.readingExecutor) {
@@ -169,10 +170,10 @@ struct ManifestResponder: Sendable {
         while let chunk = next {
             chunk.withUnsafeBytes { prefix.append(contentsOf: $0) }
             // The first bytes are usually sufficient. More bytes may never be received.
-            guard ManifestKind.isPossible(prefix: prefix) else { return (nil, try await reader.response().version) }
+            guard ManifestKind.isPossible(prefix: prefix) else { return (nil, version) }
             next = try await reader.next()
         }
-        return (ManifestKind(prefix: prefix), try await reader.response().version)
+        return (ManifestKind(prefix: prefix), version)
     }
 
     /// Returns a reader of the version that the client may receive.
@@ -243,7 +244,8 @@ struct ManifestResponder: Sendable {
         let sent = ByteBuffer(bytes: result.bytes)
         guard !call.isForOperator else { return Manifest(response: response, bytes: sent, memory: share) }
         let entry = RewrittenManifests.Entry(
-            kind: kind, received: received.bytes, found: received.url, bytes: sent, tag: result.entityTag, keys: result.keys,
+            kind: kind, received: received.bytes, found: received.url, bytes: sent, tag: result.entityTag,
+            keys: result.keys,
             named: result.named, membersTag: result.membersTag, memory: share)
         // If too little memory is left, the result is not remembered.
         if result.isRepeatable, received.bytes.count >= RewrittenManifests.minimumBytes,

@@ -9,7 +9,8 @@ struct HLSLines: Sequence, IteratorProtocol {
         rest = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
     }
 
-    /// Returns whether the text starts with `#EXTM3U`. Players ignore the rest of the first line.
+    /// Returns whether the text starts with `#EXTM3U`. Players ignore the rest of the first line, even if no white space
+    /// separates it.
     static func isPlaylist(_ bytes: ArraySlice<UInt8>) -> Bool {
         (bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes).starts(with: "#EXTM3U".utf8)
     }

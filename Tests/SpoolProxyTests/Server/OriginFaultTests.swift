@@ -262,7 +262,8 @@ import Testing
         return upstream
     }
 
-    @Test("E410: in reverse mode, a response whose Content-Encoding was not requested is passed on without being cached")
+    @Test(
+        "E410: in reverse mode, a response whose Content-Encoding was not requested is passed on without being cached")
     func passedOn() async throws {
         let upstream = compressingOrigin()
         var configuration = ProxyConfiguration()

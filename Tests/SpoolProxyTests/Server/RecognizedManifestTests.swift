@@ -28,7 +28,9 @@ import Testing
 
     @Test("E499: a playlist is rewritten even if an earlier response with the same entity tag was not a playlist")
     func sameTag() async throws {
-        let fields: HTTPFields = [.contentType: "application/vnd.apple.mpegurl", .eTag: "\"x\"", .cacheControl: "no-store"]
+        let fields: HTTPFields = [
+            .contentType: "application/vnd.apple.mpegurl", .eTag: "\"x\"", .cacheControl: "no-store",
+        ]
         let upstream = origin("/a.m3u8", ["please wait", "#EXTM3U\n" + Self.master], fields)
         try await ProxyServer.run(upstream: upstream) { server, _ in
             let first = try await server.get("/http/origin.test/a.m3u8")
@@ -86,7 +88,8 @@ import Testing
     }
 
     @Test(
-        "E348: a compressed response without the name or type of a playlist is not sent, either", arguments: ["gzip", "br"])
+        "E348: a compressed response without the name or type of a playlist is not sent, either",
+        arguments: ["gzip", "br"])
     func compressed(coding: String) async throws {
         let fields: HTTPFields = [.contentType: "application/octet-stream", .contentEncoding: coding]
         let upstream = origin("/list", ["\u{1}\u{2}\u{3}"], fields)

@@ -220,7 +220,7 @@ import Testing
 
     @Test func `Parsing text that is too large or not a playlist throws an error`() throws {
         #expect(throws: ManifestError.self) { try rewrite("<html>") }
-        #expect(throws: ManifestError.self) { try rewrite("#EXTM3UX\n") }
+        #expect(throws: ManifestError.self) { try rewrite("#EXTM4U\n") }
         let url = try OriginURL("http://h/l.m3u8")
         let value = String(repeating: "v", count: 1000)
         let texts = [

@@ -50,7 +50,7 @@ import Testing
     @Test(
         "A document contradicts the extension of its URL unless it is a playlist, a list of files or a manifest",
         arguments: [
-            ("m3u8", "#EXTM3U\n", true), ("M3U8", "\u{FEFF}#EXTM3U\r\n", true), ("m3u8", "#EXTM3U8\n", false),
+            ("m3u8", "#EXTM3U\n", true), ("M3U8", "\u{FEFF}#EXTM3U\r\n", true), ("m3u8", "#EXTM4U\n", false),
             ("m3u8", "# a\n\na b.mp3\n", true), ("m3u8", "rtmp://a/b", true), ("m3u8", "a/b\n", true),
             ("m3u8", "", false), ("m3u8", "\n<html>a.html\n", false), ("m3u8", "{\"a\": \"/b.mp3\"", false),
             ("m3u8", "Access denied. Sign in.", false), ("m3u8", "\u{0}\u{1}/a.mp3", false), ("m3u8", "<MPD>", true),
