@@ -49,7 +49,7 @@ struct ManifestResponder: Sendable {
         mayRead: Bool = true
     ) async throws -> Manifest? {
         let response = opened.response
-        guard response.status == 200, Self.mayBeManifest(response) else { return nil }
+        guard response.status == 200, Self.mayBeManifest(response, at: call.url) else { return nil }
         if ResourceVersion.isCompressed(response.fields), Self.indicatesManifest(response.fields, at: call.url) {
             // The origin ignored the requested encoding. A compressed playlist is not parsed, so whether it is live is
             // unknown.
@@ -110,8 +110,12 @@ struct ManifestResponder: Sendable {
 
     /// Returns whether a version may be a manifest. The method does not read the version.
     func mayBeManifest(_ opened: OpenedResponse, at url: OriginURL) -> Bool {
-        guard opened.response.status == 200, Self.mayBeManifest(opened.response) else { return false }
-        return opened.version.map { knowledge.kind(ofVersion: $0.description) != .some(nil) } ?? true
+        opened.response.status == 200 && Self.mayBeManifest(opened.response, at: url) && !isMedia(opened)
+    }
+
+    /// Returns whether the first bytes of a version have been read, and are not those of a manifest.
+    func isMedia(_ opened: OpenedResponse) -> Bool {
+        opened.version.map { knowledge.kind(ofVersion: $0.description) == .some(nil) } ?? false
     }
 
     /// The maximum size of a manifest that is rewritten on the threads that serve players, in bytes. Rewriting a larger
@@ -124,12 +128,21 @@ struct ManifestResponder: Sendable {
     /// requested, or if the type is that of a segment.
     private static let smallBytes: Int64 = 256 << 10
 
-    /// Returns whether a resource with this length may be a manifest. Its type proves nothing, because servers send
-    /// playlists with the types of segments, and many players ignore the type.
-    private static func mayBeManifest(_ response: StoredResponse) -> Bool {
-        response.length.map { (7...Int64(HLSPlaylist.maximumBytes)).contains($0) } ?? true
+    /// Returns whether a resource with this type, path and length may be a manifest, so that its first bytes are read.
+    private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
+        if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
+        guard let type = response.fields[.contentType]?.lowercased() else { return true }
+        if indicatesManifest(response.fields, at: url) { return true }
+        // Servers often send a playlist with the type of its segments.
+        if type.hasPrefix("video/") || type.hasPrefix("audio/") {
+            return response.length.map { $0 <= smallBytes } ?? false
+        }
+        if type.hasPrefix("image/") { return response.length ?? 0 <= smallBytes }
+        return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
     }
 
+    /// The prefixes of media types that manifests never have. The first bytes of an event stream may be late.
+    private static let neverManifests = ["font/", "text/event-stream"]
     /// The time limit for the first byte of a resource, if neither its type nor its path identifies it as a manifest.
     private static let inspectionTimeout = Duration.seconds(2)
 

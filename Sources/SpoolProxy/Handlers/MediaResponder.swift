@@ -107,7 +107,10 @@ struct MediaResponder: Sendable {
                     opened.reader.cancel()
                     return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
-                return builder.response(to: request, plan, opened).setting(cookies)
+                var response = builder.response(to: request, plan, opened).setting(cookies)
+                response.isCutIfManifest =
+                    call.mustNotBeSteered && !call.isForOperator && !manifests.isMedia(opened.head)
+                return response
             } catch let error as CacheError where error.code == .resourceChanged && opener.usable != .separate {
                 // Another request's response replaced the version before any of its bytes were sent. If this happens
                 // twice, the next version is one that no other request can replace.

@@ -3,6 +3,7 @@ import HTTPTypes
 import NIOCore
 import Spool
 import SpoolStorage
+import SpoolStreams
 
 /// A sender of one response over a connection, at the speed of the client.
 ///
@@ -28,7 +29,11 @@ struct ResponseSender: Sendable {
         if framing == .none || framing == .length(0) { return await writer.end() }
         if !response.isStored { writer.flush() }
         do {
-            try await send(response.body, &writer, inPieces: response.isStored ? Self.storedPiece : Self.piece)
+            if response.isCutIfManifest, case .media(let reader, let count) = response.body {
+                try await send(reader, count, &writer, inPieces: Self.piece(of: response), isCutIfManifest: true)
+            } else {
+                try await send(response.body, &writer, inPieces: Self.piece(of: response))
+            }
             return await writer.end()
         } catch {
             await writer.abandon()
@@ -65,13 +70,25 @@ struct ResponseSender: Sendable {
         }
     }
 
+    private static func piece(of response: Response) -> Int64 { response.isStored ? storedPiece : piece }
+
+    private static func mayBeManifest(_ chunk: MediaChunk) -> Bool {
+        chunk.withUnsafeBytes { ManifestKind.isPossible(prefix: Array($0.prefix(ManifestKind.prefixLength))) }
+    }
+
+    /// The error for a manifest that was not rewritten; see ``Response/isCutIfManifest``.
+    private struct UnexpectedManifest: Error, CustomStringConvertible {
+        var description: String { "the body is a playlist or an MPD, but has the type of other media" }
+    }
+
     /// The error for a body whose length differs from the length in its head.
     private struct BodyLengthMismatch: Error, CustomStringConvertible {
         var description: String
     }
 
     private func send(
-        _ reader: MediaReader, _ count: Int64?, _ writer: inout PieceWriter, inPieces size: Int64
+        _ reader: MediaReader, _ count: Int64?, _ writer: inout PieceWriter, inPieces size: Int64,
+        isCutIfManifest: Bool = false
     ) async throws {
         defer { reader.cancel() }
         var left = count ?? .max
@@ -81,6 +98,7 @@ struct ResponseSender: Sendable {
                 throw BodyLengthMismatch(description: "the body is longer than its Content-Length")
             }
             left -= Int64(chunk.count)
+            if isCutIfManifest, chunk.offset == 0, Self.mayBeManifest(chunk) { throw UnexpectedManifest() }
             try await writer.write(chunk)
         }
         if count != nil, left > 0 {
