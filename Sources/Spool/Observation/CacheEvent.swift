@@ -99,6 +99,8 @@ package struct CacheActivity: Sendable {
         package var evictedBytes: Int64 = 0
         /// The number of failed requests that are retried.
         package var retries = 0
+        /// The number of ``CacheEvent/Kind-swift.enum/notCached(cause:)`` events, by ``SpoolStorage/CacheError/Code-swift.struct``.
+        package var notCached: [CacheError.Code: Int] = [:]
         /// The number of reader errors, by ``SpoolStorage/CacheError/Code-swift.struct``.
         package var errors: [CacheError.Code: Int] = [:]
     }
@@ -121,6 +123,7 @@ extension CacheActivity.Counts {
             evictions += 1
             evictedBytes += bytes
         case .retrying: retries += 1
+        case .notCached(let cause): notCached[cause.code, default: 0] += 1
         case .failed(let error): errors[error.code, default: 0] += 1
         default: break
         }
@@ -131,7 +134,7 @@ extension CacheEvent.Kind {
     /// Whether ``CacheActivity/Counts`` counts events of this kind.
     var counts: Bool {
         switch self {
-        case .evicted, .retrying, .failed: true
+        case .evicted, .retrying, .notCached, .failed: true
         default: false
         }
     }

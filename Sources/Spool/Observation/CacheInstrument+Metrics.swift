@@ -4,7 +4,7 @@ import SpoolStorage
 
 extension CacheInstrument {
     /// Returns an instrument that reports the activity of the cache through swift-metrics. The names of the metrics
-    /// start with `spool_`, and are the same as in the server's metrics; `docs/observation.md` lists them.
+    /// start with `spool_`; `docs/observation.md` lists them.
     ///
     /// - Parameter factory: The factory that creates the metrics. The default is the metrics system's current factory.
     public static func metrics(_ factory: any MetricsFactory = MetricsSystem.factory) -> CacheInstrument {
@@ -27,7 +27,7 @@ private struct CacheMetrics: Sendable {
     private let evictions: Counter
     private let evictedBytes: Counter
     private let completed: Counter
-    private let losses: Counter
+    private let notCached: [CacheError.Code: Counter]
     private let errors: [CacheError.Code: Counter]
 
     init(_ factory: any MetricsFactory) {
@@ -49,11 +49,12 @@ private struct CacheMetrics: Sendable {
         evictions = counter("evictions_total")
         evictedBytes = counter("evicted_bytes_total")
         completed = counter("completed_total")
-        losses = counter("not_cached_total")
-        errors = Dictionary(
-            uniqueKeysWithValues: CacheError.Code.allCases.map {
-                ($0, counter("errors_total", [("code", $0.description)]))
-            })
+        func counters(_ counter: ([(String, String)]) -> Counter) -> [CacheError.Code: Counter] {
+            let codes = CacheError.Code.allCases
+            return Dictionary(uniqueKeysWithValues: codes.map { ($0, counter([("code", $0.description)])) })
+        }
+        notCached = counters { counter("not_cached_total", $0) }
+        errors = counters { counter("errors_total", $0) }
     }
 
     func note(_ moment: InstrumentEvent) {
@@ -80,7 +81,7 @@ private struct CacheMetrics: Sendable {
             evictions.increment()
             evictedBytes.increment(by: bytes)
         case .completed: completed.increment()
-        case .notCached: losses.increment()
+        case .notCached(let cause): notCached[cause.code]?.increment()
         case .failed(let error): errors[error.code]?.increment()
         default: break
         }

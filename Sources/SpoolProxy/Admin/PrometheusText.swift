@@ -56,16 +56,17 @@ struct PrometheusText {
         "spool_request_duration_seconds": "Time from the request headers to the last byte of the response.",
         "spool_requests_in_flight": "Requests in progress.",
         "spool_origin_requests_total": "Requests sent to origins.",
-        "spool_origin_bytes_total": "Body bytes received from origins.",
+        "spool_origin_bytes_total": "Body bytes of media received from origins.",
         "spool_served_bytes_total": "Bytes that readers received.",
         "spool_hit_bytes_total": "Bytes that readers received and that were already stored.",
-        "spool_stored_bytes_total": "Bytes that were stored in the cache.",
+        "spool_stored_bytes_total": "Received bytes that were stored in the cache.",
         "spool_open_resources": "Open resources.",
         "spool_open_readers": "Open readers.",
         "spool_origin_requests_in_flight": "Origin requests in progress.",
-        "spool_evictions_total": "Resources that were evicted, completely or in part.",
+        "spool_evictions_total": "Evictions of resources or of parts of resources.",
         "spool_evicted_bytes_total": "Evicted bytes.",
         "spool_retries_total": "Failed requests to origins after which a retry was scheduled.",
+        "spool_not_cached_total": "Resources whose received bytes were not stored, by the code of the reason.",
         "spool_errors_total": "Errors that readers received, by code.",
         "spool_cache_size_bytes": "Stored bytes of media.",
         "spool_capacity_bytes": "Maximum number of stored bytes of media.",
@@ -89,6 +90,9 @@ extension PrometheusText {
         add("spool_retries_total", .counter, activity.counts.retries)
         // Every code is included from the start, because a rate can be calculated only if a zero precedes the first
         // error.
+        for code in CacheError.Code.allCases {
+            add("spool_not_cached_total", .counter, activity.counts.notCached[code] ?? 0, "code=\"\(code)\"")
+        }
         for code in CacheError.Code.allCases {
             add("spool_errors_total", .counter, activity.counts.errors[code] ?? 0, "code=\"\(code)\"")
         }

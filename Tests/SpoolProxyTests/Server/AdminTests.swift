@@ -35,6 +35,7 @@ import Testing
                 #expect(figures["spool_served_bytes_total"] == 600_000)
                 #expect(figures["spool_hit_bytes_total"] == 300_000)
                 #expect(figures["spool_errors_total{code=\"originErrorStatus\"}"] == 1)
+                #expect(figures["spool_not_cached_total{code=\"storage\"}"] == 0)
                 #expect(figures["spool_cache_size_bytes"] == 300_000)
                 #expect(figures["spool_capacity_bytes"] == Double(10 << 20))
                 #expect(figures["spool_evictions_total"] == 0)

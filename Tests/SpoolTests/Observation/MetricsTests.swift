@@ -1,4 +1,5 @@
 #if Metrics
+import Foundation
 import MetricsTestKit
 import SpoolTesting
 import Testing
@@ -7,6 +8,20 @@ import Testing
 
 @Suite("Counts reported through swift-metrics", .timeLimit(.minutes(10)))
 struct MetricsTests {
+    @Test("Resources that are not stored are counted by the code of the reason")
+    func notCached() async throws {
+        let metrics = TestMetrics()
+        let disk = FaultyFileSystem()
+        let stage = try MemoryStage(["/a": .pattern(200_000)], disk: disk) { $0.instruments = [.metrics(metrics)] }
+        try await stage.session { cache in
+            try await cache.open()
+            disk.fail([.write], with: .error(.ENOSPC))
+            _ = try await cache.media(for: stage.url()).data(in: 0..<1000)
+        }
+        let counter = try metrics.expectCounter("spool_not_cached_total", [("code", "storage")])
+        #expect(counter.totalValue == 1)
+    }
+
     @Test("Bytes, requests, first bytes, evictions and errors are counted; meters of work in progress return to 0")
     func counts() async throws {
         let metrics = TestMetrics()
