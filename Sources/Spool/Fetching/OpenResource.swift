@@ -151,7 +151,7 @@ final class OpenResource: Sendable {
         scheduler.recordOpened(lease, supportsRanges: lease?.generation.resourceVersion.acceptsRanges == true)
         let stored = lease.flatMap { StoredFreshness(encoded: $0.generation.description.fields) }
         freshness.recordOpened(stored)
-        let isComplete = scheduler.isComplete
+        let isComplete = isStoredWhole
         state.withLock { state in
             state.isComplete = isComplete
             state.versionChanges = stored?.versionChanges ?? 0
@@ -343,9 +343,15 @@ final class OpenResource: Sendable {
         }
     }
 
-    /// Records that bytes have been stored, and that readers may read them.
-    func stored(_ range: Range<Int64>, by id: TransferID) {
-        let isCurrent = scheduler.stored(range, by: id, now: context.clock.elapsed()) { send(.stored(range)) }
+    /// Records that readers may read received bytes.
+    ///
+    /// - Parameter isKept: Whether the bytes were stored in the cache, and not only in memory.
+    func stored(_ range: Range<Int64>, isKept: Bool, by id: TransferID) {
+        let now = context.clock.elapsed()
+        let isCurrent = scheduler.stored(range, isKept: isKept, by: id, now: now) {
+            // The range is empty if the write failed.
+            if isKept, !range.isEmpty { send(.stored(range)) }
+        }
         guard isCurrent else { return }
         state.withLock { state in
             state.lastFailure = nil
@@ -354,11 +360,14 @@ final class OpenResource: Sendable {
         checkComplete()
     }
 
+    /// Whether every byte is stored in the cache. Bytes that are only in memory do not count.
+    private var isStoredWhole: Bool { scheduler.isComplete && scheduler.generation?.isStoredWhole == true }
+
     /// Sends an event if the resource is now complete, after bytes have been stored or the length has become known.
     func checkComplete() {
         defer { changes.change() }
         guard !state.withLock({ $0.isComplete }) else { return }
-        let isComplete = scheduler.isComplete
+        let isComplete = isStoredWhole
         let hasChanged = state.withLock { state in
             defer { state.isComplete = isComplete }
             return isComplete && !state.isComplete

@@ -72,7 +72,8 @@ struct ResourceHeaders {
         let response =
             version.lease.map { self.response(of: $0.generation) } ?? StoredResponse(length: version.length)
         return OpenedResponse(
-            response: response, version: version.lease?.generation.identifier, source: version.source)
+            response: response, isExpectedWhole: version.lease?.generation.isExpectedWhole ?? false,
+            version: version.lease?.generation.identifier, source: version.source)
     }
 
     /// Returns the headers of a version, without parsing them again for each request.

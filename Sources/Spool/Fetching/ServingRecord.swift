@@ -16,7 +16,7 @@ final class ServingRecord: Sendable {
     /// The counts since the resource was opened.
     var statistics: TransferStatistics {
         var statistics = counts.withLock { $0 }
-        statistics.bytesStored = unserved.storedCount
+        (statistics.freshBytes, statistics.bytesStored) = unserved.counts
         return statistics
     }
 

@@ -380,6 +380,7 @@ struct Transfer {
             var space = await lease.generation.reserveSpace(
                 for: position..<end, isAwaited: isAwaited,
                 isUrgent: { [scheduler, id = start.id] in scheduler.isAwaitedByPlayer(id) })
+            let isKept = space.isInCache
             let first = skip + Int(position - offset)
             let result = try chunk.withUnsafeBytes { bytes in
                 let part = UnsafeRawBufferPointer(rebasing: bytes[first..<skip + count])
@@ -388,7 +389,7 @@ struct Transfer {
             switch result {
             case .stored(let range):
                 resource.recordStorage(inMemory: !lease.generation.isKept)
-                resource.stored(range, by: start.id)
+                resource.stored(range, isKept: isKept, by: start.id)
                 position = range.upperBound
             case .noSpace:
                 guard await waitForSpace(connection) else { return false }

@@ -47,8 +47,10 @@ public struct TransferStatistics: Sendable, Hashable {
     public var bytesServed: Int64 = 0
     /// The number of requests to origins, including retries and revalidations.
     public var originRequests: Int = 0
-    /// The number of received bytes that were stored.
+    /// The number of received bytes that were stored in the cache. Bytes that were only in memory do not count.
     public var bytesStored: Int64 = 0
+    /// The number of received bytes that became readable, in the cache or only in memory.
+    package var freshBytes: Int64 = 0
 
     /// Creates statistics in which all counts are zero.
     package init() {}
@@ -59,5 +61,6 @@ public struct TransferStatistics: Sendable, Hashable {
         left.bytesServed += right.bytesServed
         left.originRequests += right.originRequests
         left.bytesStored += right.bytesStored
+        left.freshBytes += right.freshBytes
     }
 }

@@ -18,6 +18,8 @@ package struct OpenedResponse: Sendable {
 
     /// The response headers.
     package var response: StoredResponse
+    /// Whether all bytes of the version are stored or, as far as is known, will be.
+    package var isExpectedWhole: Bool
     /// The version to which the headers belong; `nil` if the origin sent only the length.
     package var version: GenerationIdentifier?
     /// The source of the headers.

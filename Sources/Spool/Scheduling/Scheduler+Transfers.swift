@@ -81,16 +81,16 @@ extension Scheduler {
     /// Records that the headers of a response have been received, and that its bytes follow.
     func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }
 
-    /// Records that bytes of the transfer have been stored.
+    /// Records that bytes of the transfer are readable. Before readers are woken, `report` is called, without the lock.
     ///
-    /// - Parameter report: A function that reports the bytes before readers are woken. It is called after unlocking.
+    /// - Parameter isKept: Whether the bytes were stored in the cache, and not only in memory.
     /// - Returns: `false` if the bytes belong to a version that is no longer current.
-    func stored(_ range: Range<Int64>, by id: TransferID, now: Duration, report: () -> Void) -> Bool {
+    func stored(_ range: Range<Int64>, isKept: Bool, by id: TransferID, now: Duration, report: () -> Void) -> Bool {
         ask { isCurrent in
             if isCurrent { report() }
         } _: { state in
             guard !state.machine.isStale(id) else { return (false, []) }
-            count(ByteRangeSet(state.machine.storedRanges.missingRanges(in: range)))
+            count(ByteRangeSet(state.machine.storedRanges.missingRanges(in: range)), isStored: isKept)
             return (true, state.machine.stored(range, by: id, now: now))
         }
     }

@@ -95,7 +95,7 @@ final class Scheduler: Sendable {
     func recordRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
 
     /// Counts bytes that readers may read after this step, and that were not stored before. The caller holds the lock.
-    func count(_ fresh: ByteRangeSet) { unserved.add(fresh) }
+    func count(_ fresh: ByteRangeSet, isStored: Bool) { unserved.add(fresh, isStored: isStored) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.
     func inspect<R: Sendable>(_ body: (inout State) -> R) -> R { state.withLock { body(&$0) } }

@@ -11,6 +11,7 @@ import Synchronization
 final class UnservedBytes: Sendable {
     private struct State {
         var ranges = ByteRangeSet()
+        var freshCount: Int64 = 0
         var storedCount: Int64 = 0
     }
 
@@ -18,13 +19,17 @@ final class UnservedBytes: Sendable {
     /// Whether there may be unserved bytes. Readers of bytes that were stored long ago do not need the lock.
     private let mayHaveBytes = Atomic(false)
 
-    /// The number of bytes that have been stored since the resource was opened.
-    var storedCount: Int64 { state.withLock { $0.storedCount } }
+    /// The number of bytes that have become readable since the resource was opened, and the number of those that were
+    /// stored in the cache. The other bytes were only in memory, because they could not or may not be stored.
+    var counts: (fresh: Int64, stored: Int64) { state.withLock { ($0.freshCount, $0.storedCount) } }
 
-    /// Adds bytes that have just been stored, and that were not stored before.
-    func add(_ fresh: ByteRangeSet) {
+    /// Adds bytes that have just become readable, and that were not readable before.
+    ///
+    /// - Parameter isStored: Whether the bytes were stored in the cache, and not only in memory.
+    func add(_ fresh: ByteRangeSet, isStored: Bool) {
         state.withLock { state in
-            state.storedCount += fresh.byteCount
+            state.freshCount += fresh.byteCount
+            if isStored { state.storedCount += fresh.byteCount }
             for range in fresh { state.ranges.insert(range) }
             mayHaveBytes.store(!state.ranges.isEmpty, ordering: .releasing)
         }

@@ -83,7 +83,7 @@ struct StreamReport: Encodable, Sendable {
         bytes = progress.bytes
         bytesFromOrigin = counts.bytesFromOrigin
         // Bytes that were read twice are counted once.
-        bytesFromCache = max(0, progress.bytes - counts.bytesStored)
+        bytesFromCache = max(0, progress.bytes - counts.freshBytes)
         originRequests = counts.originRequests
         seconds = outcome.seconds
     }

@@ -63,10 +63,10 @@ extension CacheStatus.Outcome {
     init(_ opened: OpenedResponse, at now: Int64) {
         switch opened.source {
         case .hit: self = .hit
-        case .partial: self = .forwarded(.partial, stored: opened.response.isStored, status: nil)
-        case .revalidated: self = .forwarded(.stale, stored: opened.response.isStored, status: 304)
+        case .partial: self = .forwarded(.partial, stored: opened.isExpectedWhole, status: nil)
+        case .revalidated: self = .forwarded(.stale, stored: opened.isExpectedWhole, status: 304)
         case .miss:
-            self = .forwarded(.miss, stored: opened.response.isStored, status: opened.response.status)
+            self = .forwarded(.miss, stored: opened.isExpectedWhole, status: opened.response.status)
         case .stale:
             // An integer in a structured field has at most 15 digits (RFC 9651 §3.3.1).
             let seconds = opened.response.lifetimeLeft(at: now).map { (-max($0, -999_999_999_999_999)) }

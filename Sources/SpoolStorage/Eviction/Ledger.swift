@@ -31,6 +31,7 @@ final class Ledger: Sendable {
     }
 
     private let state: Mutex<State>
+    private let writeFails = Atomic(false)
 
     /// Creates an account in which `used` bytes, and `rowBytes` of rows, are claimed.
     init(limit: Int64?, used: Int64, rowBytes: Int64 = 0) {
@@ -39,6 +40,14 @@ final class Ledger: Sendable {
 
     /// Returns the number of bytes that rows may use beyond a limit: a sixteenth of it, but at least 128 KiB.
     static func allowance(of limit: Int64) -> Int64 { max(limit / 16, 128 << 10) }
+
+    /// Whether the last write of received bytes failed, for example because the disk is full.
+    var isWriteFailing: Bool { writeFails.load(ordering: .relaxed) }
+
+    /// Records the result of a write of received bytes.
+    func recordWrite(hasFailed: Bool) {
+        if isWriteFailing != hasFailed { writeFails.store(hasFailed, ordering: .relaxed) }
+    }
 
     /// The limit in bytes, or `nil` for no limit.
     var limit: Int64? {

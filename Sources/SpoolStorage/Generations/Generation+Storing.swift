@@ -126,9 +126,11 @@ extension Generation {
         } catch let error as CacheError where error.code == .closed {
             return .retired
         } catch let error as CacheError {
+            ledger.recordWrite(hasFailed: true)
             pauseDiskStorage(error)
             return .stored(offset..<offset)
         }
+        ledger.recordWrite(hasFailed: false)
         let stored = offset..<offset + Int64(bytes.count)
         if disk.completesBlock(in: stored) {
             owner?.recordCompletion(of: self)
@@ -192,6 +194,9 @@ package struct ReservedSpace: ~Copyable, Sendable {
     package let range: Range<Int64>
     let place: Place
     var reservation: Reservation
+
+    /// Whether the space is part of the cache's capacity, and not only in memory.
+    package var isInCache: Bool { if case .disk = place { true } else { false } }
 
     init(_ range: Range<Int64>, _ place: Place, _ reservation: consuming Reservation = Reservation()) {
         self.range = range

@@ -120,6 +120,13 @@ package final class Generation: Sendable {
     /// Whether new bytes are stored on disk.
     package var isKept: Bool { storesOnDisk && !isRetired.load(ordering: .relaxed) }
 
+    /// Whether every byte is stored in the cache.
+    package var isStoredWhole: Bool { disk?.isWhole ?? false }
+
+    /// Whether all bytes of a response are stored or, as far as is known, will be. The value is `false` if the last
+    /// write failed, or if bytes are only in memory.
+    package var isExpectedWhole: Bool { isKept && (isStoredWhole || !ledger.isWriteFailing && !memory.isInUse) }
+
     /// Whether new bytes may be stored on disk, and the disk has not failed within ``retryTime``.
     var storesOnDisk: Bool {
         let (mayStore, retryAt) = state.withLock { ($0.mayStoreOnDisk, $0.retryAt) }

@@ -1,9 +1,11 @@
+import Foundation
 import HTTPTypes
-import Spool
+import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
 import Testing
 
+@testable import Spool
 @testable import SpoolProxy
 
 /// The `Cache-Status` field (RFC 9211) if other caches are between the server and the origin.
@@ -28,6 +30,43 @@ import Testing
                     let response = try await server.get("/a", fields, method: method)
                     #expect(response.field("cache-status") == expected)
                 }
+            }
+        }
+    }
+
+    @Test("A response is not reported as stored after the disk has rejected bytes, until the disk accepts bytes again")
+    func fullDisk() async throws {
+        var media = OriginResource.pattern(300_000)
+        media.headerFields[.cacheControl] = "max-age=1000"
+        try await OriginServer.run(["/a": media, "/b": media, "/c": media, "/d": media]) { origin in
+            var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
+            configuration.origin = origin.url("/")
+            configuration.port = 0
+            configuration.configure(&settings)
+            let (scratch, disk) = (try ScratchDirectory(), FaultyFileSystem())
+            let cache = MediaCache(
+                directory: URL(fileURLWithPath: scratch.file("cache")),
+                upstream: HTTPUpstream.standard(configuration.restricting(.init())), configuration: settings,
+                fileSystem: disk, clock: CacheClock(clock: ContinuousClock()))
+            let server = try ProxyServer(cache: cache, configuration: configuration)
+            try await server.start()
+            try await server.stopping(cache) {
+                func isStored(_ path: String) async throws -> Bool {
+                    let response = try await server.get(path)
+                    #expect(response.body.count == 300_000)
+                    return try #require(response.field("cache-status")).hasSuffix("; stored")
+                }
+                #expect(try await isStored("/a"))
+                disk.fail([.write], with: .error(.ENOSPC))
+                // The failure of the disk is not known when the headers of this response are sent.
+                _ = try await isStored("/b")
+                #expect(try await !isStored("/c"))
+                #expect(cache.statistics.bytesStored == 300_000)
+                #expect(cache.activity.counts.notCached == [.storage: 2])
+                disk.clearFaults()
+                _ = try await isStored("/d")
+                #expect(try await server.get("/d").field("cache-status") == "spool; hit")
+                #expect(cache.storedByteCount == 600_000)
             }
         }
     }

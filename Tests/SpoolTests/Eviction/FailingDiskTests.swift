@@ -57,6 +57,38 @@ struct FailingDiskTests {
         #expect(upstream.bytesSent <= 2 * upstream.length)
     }
 
+    @Test("C35: bytes that the disk rejects neither count as stored, nor are reported as stored or complete")
+    func rejectedBytes() async throws {
+        let disk = FaultyFileSystem()
+        let cache = try await cache(disk)
+        let events = cache.events()
+        disk.fail([.write], with: .error(.ENOSPC), after: 9)
+        try await play(in: cache)
+        let count = cache.statistics.bytesStored
+        #expect(cache.statistics.bytesFromOrigin == upstream.length)
+        #expect(cache.activity.counts.notCached == [.storage: 1])
+        await cache.close()
+        var reported: Int64 = 0
+        for await event in events {
+            switch event.kind {
+            case .stored(let range): reported += range.upperBound - range.lowerBound
+            case .completed: Issue.record("the resource is not completely stored")
+            default: break
+            }
+        }
+        #expect(count > 0 && count < upstream.length && reported == count)
+        disk.clearFaults()
+        let again = try await self.cache(disk)
+        #expect(again.storedByteCount == count)
+        let secondEvents = again.events()
+        try await play(in: again)
+        #expect(again.statistics.bytesStored == upstream.length - count)
+        await again.close()
+        var completions = 0
+        for await event in secondEvents { if case .completed = event.kind { completions += 1 } }
+        #expect(completions == 1)
+    }
+
     @Test("C35: if no media file can be opened, media plays uncached", arguments: [POSIXErrorCode.EMFILE, .ENOSPC])
     func noFile(code: POSIXErrorCode) async throws {
         let disk = FaultyFileSystem()
