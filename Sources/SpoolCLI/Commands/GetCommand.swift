@@ -62,7 +62,7 @@ struct GetCommand: AsyncParsableCommand {
                 do {
                     cache = try await options.openWhenFree(upstream)
                 } catch let server as RunningServer {
-                    cache = try await options.open(beside: server)
+                    cache = try await options.open(beside: server, fetching.size.capacity)
                     isServers = true
                 }
             }

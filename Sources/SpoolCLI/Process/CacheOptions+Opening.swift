@@ -13,11 +13,15 @@ extension CacheOptions {
     ///   - capacity: The new capacity of the directory, or `nil` to leave it unchanged.
     ///   - upstream: The transport, or `nil` for the platform's HTTP client.
     /// - Throws: `CacheError`, with code `.directoryInUse` if the other process does not close the directory.
+    ///   ``AdvisedError`` if a server runs the command and `capacity` is set.
     func withCache<R: Sendable>(
         capacity: CapacityOptions.Capacity? = nil, upstream: (any Upstream)? = nil,
         _ body: (MediaCache) async throws -> R
     ) async throws -> R {
-        if let serverCache = Self.serverCache { return try await body(serverCache) }
+        if let serverCache = Self.serverCache {
+            try rejectCapacity(capacity)
+            return try await body(serverCache)
+        }
         return try await use(try await openWhenFree(upstream), capacity: capacity, body)
     }
 
@@ -35,13 +39,27 @@ extension CacheOptions {
         do {
             return try await withCache(capacity: capacity, upstream: upstream, body)
         } catch let server as RunningServer {
-            return try await use(try await open(beside: server, isPreload: isPreload), body)
+            return try await use(try await open(beside: server, capacity, isPreload: isPreload), body)
         }
     }
 
     /// Opens a cache that reads stored bytes, and fetches missing ranges through the server that uses the directory.
-    func open(beside server: RunningServer, isPreload: Bool = false) async throws -> MediaCache {
-        try await openNow(server.upstream(isPreload: isPreload)) { $0.isReadOnly = true }
+    ///
+    /// - Throws: ``AdvisedError`` if `capacity` is set.
+    func open(
+        beside server: RunningServer, _ capacity: CapacityOptions.Capacity?, isPreload: Bool = false
+    ) async throws -> MediaCache {
+        try rejectCapacity(capacity)
+        return try await openNow(server.upstream(isPreload: isPreload)) { $0.isReadOnly = true }
+    }
+
+    /// Rejects a new capacity, because a server uses the directory.
+    private func rejectCapacity(_ capacity: CapacityOptions.Capacity?) throws {
+        guard capacity != nil else { return }
+        throw AdvisedError(
+            .directoryInUse,
+            "the server that uses the cache sets its capacity; restart the server with --capacity, or change the "
+                + "capacity on its page", advice: nil)
     }
 
     /// Passes an existing cache to `body`. If there is no cache, returns `nil` and does not create one.

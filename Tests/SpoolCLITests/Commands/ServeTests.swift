@@ -220,6 +220,22 @@ import FoundationNetworking
         }
     }
 
+    @Test("While a server uses the cache, --capacity is rejected with an explanation")
+    func capacity() async throws {
+        try await withOrigin(["/film.mp4": Self.film]) { origin, spool in
+            let url = origin.url("/film.mp4").absoluteString
+            let ended = try await Self.serving(spool) { _ in
+                for command in [["get", url], ["preload", url], ["offline", "add", "Flight", url]] {
+                    let result = try await spool.run(command + ["--capacity", "100MB"])
+                    #expect(result.status == 1 && result.complaints.count == 1, "\(result.errors)")
+                    let sentence = "error: the server that uses the cache sets its capacity; restart the server with "
+                    #expect(result.errors.hasPrefix(sentence + "--capacity"), "\(result.errors)")
+                }
+            }
+            #expect(ended.status == 0 && origin.log.exchanges.isEmpty)
+        }
+    }
+
     @Test("E90, E476: commands for streams also use the server, which then stores all media", arguments: [true, false])
     func streams(limitsHosts: Bool) async throws {
         var guarded = Self.film
