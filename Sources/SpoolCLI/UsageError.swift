@@ -79,6 +79,7 @@ struct UsageError {
             ("--admin", "an address and a port, such as 127.0.0.1:8788"),
             ("--keep-free", "a size such as 5GB"), ("--quota", "a host and a size, such as media.example.org=2GB"),
             ("--eviction", "standard, lru, largest or never"), ("--max-age", "a time such as 90s, 30m, 12h or 30d"),
+            ("--response-timeout", "a time such as 90s"),
             ("--freshness", "http, immutable or revalidate"), ("--origin", "a URL, such as https://example.com"),
             ("--output", "a file, or - for standard output"), ("--cache", "a directory"), ("--key-file", "a file"),
             ("--passphrase-file", "a file"),

@@ -79,6 +79,11 @@ struct ServeCommand: AsyncParsableCommand {
 
     func run() async throws {
         var configuration = try serving.configuration()
+        do {
+            try configuration.validate()
+        } catch {
+            throw ValidationError(error.description)
+        }
         configuration.logger = options.serverLogger
         if serving.origin != nil { configuration.originFields = try await fetching.headerFields() }
         DescriptorLimit.raise()

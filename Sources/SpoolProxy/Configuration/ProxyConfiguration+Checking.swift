@@ -8,19 +8,21 @@ extension ProxyConfiguration {
     /// Checks all settings that can be checked without listening.
     ///
     /// - Throws: ``ProxyError`` with code `configuration`.
-    func validate() throws(ProxyError) {
+    package func validate() throws(ProxyError) {
         let reach = listensOnLoopback ? "the server through a trusted proxy" : host
-        try check(!serverIsOpen, "other machines can reach \(reach), so a token is required")
+        try check(!serverIsOpen, "other machines can reach \(reach), so a token is required (--token-file)")
         if let admin {
             try check(
                 token != nil || IPAddress(host: admin.host).map(\.isLoopback) ?? (admin.host == "localhost"),
-                "other machines can reach \(admin.host), so a token is required")
+                "other machines can reach \(admin.host), so a token is required (--token-file)")
         }
         try check(token?.isEmpty != true, "the token is empty")
         try check(
             token?.utf8.allSatisfy { RequestParser.isTokenByte($0) } ?? true,
             "the token may contain only letters, digits and -._~, because paths contain it")
-        try check(!allowsUnauthenticatedClients || origin != nil, "a server without a token requires an origin")
+        try check(
+            !allowsUnauthenticatedClients || origin != nil,
+            "a server without a token (--no-token) requires an origin (--origin)")
         if let origin {
             do {
                 _ = try OriginURL(origin)

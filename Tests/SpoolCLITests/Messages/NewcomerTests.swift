@@ -82,6 +82,10 @@ struct NewcomerTests {
         Mistake(["serve", "--token-file"], 64, "--token-file <file> requires a value: give a file with the token"),
         Mistake(["serve", "--max-connections-per-client", "x"], 64, "invalid value “x”", "a number, 1 or greater"),
         Mistake(["serve", "--request-directives", "x"], 64, "invalid value “x”", "follow or ignore"),
+        Mistake(["serve", "--response-timeout", "0s"], 64, "invalid value “0s”", "give a time such as 90s"),
+        Mistake(["serve", "--no-token"], 64, "requires an origin (--origin)", "spool serve --help"),
+        Mistake(["serve", "--proxy-protocol"], 64, "--trusted-proxy", "spool serve --help"),
+        Mistake(["serve", "--allow-host", ""], 64, "invalid host pattern “”", "such as example.com"),
         Mistake(["offline", "rm"], 64, "<set> is missing: give the set's name"),
         // Valid command lines that fail.
         Mistake(["play", "no such file.mp3", "--headless"], 1, "no such file.mp3", "no such file or directory"),
