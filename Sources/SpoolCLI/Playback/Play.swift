@@ -3,8 +3,10 @@ import AVFoundation
 import ArgumentParser
 import ByteRanges
 import Foundation
+import HTTPTypes
 import Spool
 import SpoolAVFoundation
+import SpoolHTTP
 import SpoolProxy
 
 /// `spool play`: plays media through the cache with AVPlayer.
@@ -74,9 +76,7 @@ struct Play: Sendable {
         if source.url.isFileURL, Self.isDirectory(source.url.path) {
             throw CommandFailure(.unplayable, "\(name) can't be played: it is a directory")
         }
-        guard CachingURLAsset.canCache(source.url) else {
-            return PlaybackReport(try await play(AVURLAsset(url: source.url), media: nil), of: source.url)
-        }
+        guard CachingURLAsset.canCache(source.url) else { return try await runWithoutCache() }
         var (report, media, warnings) = try await options.withCacheOrServer(
             capacity: capacity, upstream: upstream
         ) { cache in
@@ -91,6 +91,33 @@ struct Play: Sendable {
         let kept = try? await options.contents(of: media?.key)?.first
         report.add(media?.statistics ?? TransferStatistics(), kept: kept)
         return report
+    }
+
+    private func runWithoutCache() async throws -> PlaybackReport {
+        do {
+            return PlaybackReport(try await play(AVURLAsset(url: source.url), media: nil), of: source.url)
+        } catch let failure as CommandFailure where failure.code == .unplayable {
+            throw await originFailure() ?? failure
+        }
+    }
+
+    /// Returns the failure of a request like that of the player, because the player does not report the cause.
+    ///
+    /// - Returns: `nil` if the request succeeds, or if the URL is not an HTTP URL.
+    private func originFailure() async -> CommandFailure? {
+        guard ["http", "https"].contains(source.url.scheme?.lowercased()) else { return nil }
+        var cause: String
+        do {
+            let response = try await (upstream ?? HTTPUpstream.standard()).open(UpstreamRequest(url: source.url))
+            guard response.head.status.code >= 400 else { return nil }
+            cause = "the origin responded with status \(response.head.status.code)"
+        } catch {
+            cause = (error as? UpstreamError)?.message ?? error.localizedDescription
+            if cause.hasPrefix(name + " ") { cause = String(cause.dropFirst(name.count + 1)) }
+        }
+        return CommandFailure(
+            .unplayable,
+            "\(name) can't be played: \(cause) (“spool serve” plays stored streams without their origin)")
     }
 
     private static func isDirectory(_ path: String) -> Bool {

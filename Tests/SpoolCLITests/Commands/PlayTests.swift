@@ -86,6 +86,21 @@ struct PlayTests {
         }
     }
 
+    @Test("The message for a playlist that can't be loaded names the cause, and the server that plays stored streams")
+    func playlist() async throws {
+        try await withOrigin(["/gone.m3u8": .pattern(1, .status(404))]) { origin, spool in
+            for (url, cause) in [
+                ("http://127.0.0.1:1/a.m3u8", "cannot be reached: connection refused"),
+                (origin.url("/gone.m3u8").absoluteString, "the origin responded with status 404"),
+            ] {
+                let result = try await spool.run("play", url, "--headless")
+                #expect(result.status == 1 && result.complaints.count == 1, "\(result.errors)")
+                let message = "error: \(url) can't be played: \(cause) (“spool serve” "
+                #expect(result.errors.hasPrefix(message), "\(result.errors)")
+            }
+        }
+    }
+
     @Test("The demonstration succeeds, and prints at most twenty lines and one line of JSON")
     func demo() async throws {
         let file = try await SampleMedia.mp4MoovAtEnd.file(seconds: 30)
