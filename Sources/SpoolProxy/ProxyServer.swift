@@ -365,7 +365,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
 extension Error {
     /// The system's error message, in a form that can end a sentence.
     fileprivate var asCause: String {
-        if let error = self as? IOError { return String(cString: strerror(error.errnoCode)) }
+        if let error = self as? IOError { return String(cString: strerror(error.errnoCode)).lowercased() }
         return "\(self)"
     }
 }

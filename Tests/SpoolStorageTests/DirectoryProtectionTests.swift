@@ -68,7 +68,7 @@ struct DirectoryProtectionTests {
         recorder.fail(with: .system("could not be excluded from backups", path: path, errno: code))
         let store = try await open()
         // A read-only cache has a different notice, and no catalog.
-        #expect(store.notices == ["“\(path)” could not be excluded from backups: Operation not permitted"])
+        #expect(store.notices == ["“\(path)” could not be excluded from backups: operation not permitted"])
         #expect(try await Store.inspect(path: path).isEmpty)
         try await store.close()
     }

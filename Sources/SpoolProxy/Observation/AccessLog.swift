@@ -57,7 +57,7 @@ final class AccessLog: Sendable {
         self.now = now
         let descriptor = open(url.path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0o600)
         guard descriptor >= 0 else {
-            let cause = String(cString: strerror(errno))
+            let cause = String(cString: strerror(errno)).lowercased()
             throw ProxyError(.configuration, "the access log \(url.path) can't be written: \(cause)")
         }
         file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)

@@ -128,7 +128,7 @@ extension CacheError {
         _ attempt: String, path: String, errno code: Int32, cause: String? = nil
     ) -> CacheError {
         // For known codes, strerror returns constant strings on glibc and Darwin, so there is no data race.
-        let cause = cause ?? strerror(code).map { String(cString: $0) } ?? "error \(code)"
+        let cause = cause ?? strerror(code).map { String(cString: $0).lowercased() } ?? "error \(code)"
         let underlying: any Error =
             POSIXErrorCode(rawValue: code).map { POSIXError($0) }
             ?? NSError(domain: NSPOSIXErrorDomain, code: Int(code))

@@ -167,12 +167,12 @@ struct ContentsTests {
             #expect(try await spool.run("get", url).status == 0)
             let nowhere = try await spool.run("export", url, "nowhere/copy")
             #expect(nowhere.status == 1 && nowhere.complaints.count == 1)
-            #expect(nowhere.errors.hasSuffix("/nowhere/copy” could not be created: No such file or directory\n"))
+            #expect(nowhere.errors.hasSuffix("/nowhere/copy” could not be created: no such file or directory\n"))
             let command = "\(SpoolProcess.executable.path) export \(url) copy"
             // `ulimit -f 400` limits the size of each file to about 200 kB.
             let large = try await spool.shell("trap '' XFSZ; ulimit -f 400; \(command)")
             #expect(large.status == 1 && large.complaints.count == 1)
-            #expect(large.errors.hasSuffix("/copy” could not be written: File too large\n"), "\(large.errors)")
+            #expect(large.errors.hasSuffix("/copy” could not be written: file too large\n"), "\(large.errors)")
             #expect(try FileManager.default.contentsOfDirectory(atPath: spool.folder.path) == ["cache"])
         }
     }
