@@ -18,6 +18,9 @@ let linuxTargets: [Target] = [
             "AVFoundation", "SpoolAVFoundation", "SpoolProxy", .product(name: "Logging", package: "swift-log"),
         ],
         path: "Examples/TerminalPlayer", packageAccess: false),
+    .executableTarget(
+        name: "LinuxPlayer", dependencies: ["AVFoundation", "SpoolAVFoundation"], path: "Examples/LinuxPlayer",
+        packageAccess: false),
     .target(name: "StandInOSLog", path: "Tests/StandInOSLog"),
 ]
 let standInAVFoundation: [Target.Dependency] = ["AVFoundation"]
@@ -225,7 +228,7 @@ let package = Package(
                 .product(name: "Logging", package: "swift-log"),
             ] + standInAVFoundation,
             path: "Examples",
-            exclude: ["SpoolPlayer", "TerminalPlayer"],
+            exclude: ["LinuxPlayer", "SpoolPlayer", "TerminalPlayer"],
             packageAccess: false),
         .testTarget(
             name: "ExampleTests",
