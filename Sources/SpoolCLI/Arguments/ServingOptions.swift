@@ -56,7 +56,7 @@ struct ServingOptions: ParsableArguments {
     @Option(
         name: .customLong("request-directives"),
         help: ArgumentHelp(
-            "Whether to follow or ignore Cache-Control and Pragma in requests (default: ignore, but follow with --origin).",
+            "Follow or ignore Cache-Control and Pragma in requests (default: ignore, but follow with --origin).",
             valueName: "rule"))
     var requestDirectives: RequestDirectivesRule?
     @Option(help: ArgumentHelp("Separate address for the live page and metrics.", valueName: "host:port"))
