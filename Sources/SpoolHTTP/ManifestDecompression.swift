@@ -39,10 +39,10 @@ enum ManifestDecompression {
         var received = Data()
         for try await chunk in response.body {
             chunk.withUnsafeBytes { received.append(contentsOf: $0) }
-            guard received.count <= maximumCompressedBytes else {
+            let limit = isCompressed(received) ? maximumCompressedBytes : maximumBytes
+            guard received.count <= limit else {
                 throw UpstreamError(
-                    .malformedResponse,
-                    "\(name) sent a compressed manifest of more than \(maximumCompressedBytes) bytes")
+                    .malformedResponse, "\(name) sent a compressed manifest of more than \(limit) bytes")
             }
             try memory.add(chunk.count, name: name)
         }
@@ -80,10 +80,12 @@ enum ManifestDecompression {
         }
     }
 
-    /// The memory of one manifest. All manifests together have a limit, because many origins may send them slowly.
+    /// The memory of one manifest. All manifests together have a limit, because many origins may send them slowly. Small
+    /// manifests always get memory, so that large ones can't prevent the playback of all other streams.
     final class Memory: Sendable {
         /// The limit for all manifests, in bytes.
         static let limit = 64 << 20
+        private static let smallBytes = 256 << 10
         private static let used = Mutex(0)
         private let count = Mutex(0)
 
@@ -96,8 +98,9 @@ enum ManifestDecompression {
         ///
         /// - Throws: ``UpstreamError`` with code `other` if the limit for all manifests is reached.
         func add(_ bytes: Int, name: String) throws(UpstreamError) {
+            let isSmall = count.withLock { $0 + bytes <= Self.smallBytes }
             let isAllowed = Self.used.withLock { used in
-                guard used + bytes <= Self.limit else { return false }
+                guard isSmall || used + bytes <= Self.limit else { return false }
                 used += bytes
                 return true
             }
@@ -125,6 +128,8 @@ enum ManifestDecompression {
     private static func inflate(_ bytes: Data, name: String) throws(UpstreamError) -> [Data]? {
         // The library offers decompression only as a channel handler.
         let channel = EmbeddedChannel()
+        // A channel that is not closed is never released. All errors have already been thrown.
+        defer { _ = try? channel.finish(acceptAlreadyClosed: true) }
         do {
             try channel.pipeline.syncOperations.addHandler(NIOHTTPResponseDecompressor(limit: .size(maximumBytes)))
             // The decompressor recognizes both formats by their first bytes.
@@ -136,7 +141,6 @@ enum ManifestDecompression {
             while let part = try channel.readInbound(as: HTTPClientResponsePart.self) {
                 if case .body(let piece) = part { pieces.append(Data(piece.readableBytesView)) }
             }
-            _ = try channel.finish()
             return pieces
         } catch {
             throw UpstreamError(.malformedResponse, "\(name) sent a manifest that can't be decompressed: \(error)")

@@ -85,8 +85,11 @@ struct ResponseEvaluation {
         let isLive = current.isValidation && current.generation?.mayBeLive == true
         var isReplacement = (isConditional || isLive) && head.status == .ok && current.stored != nil
         if case .store(let placement) = decision {
-            // A part that is the whole resource is like a 200.
-            let isWholePart = isConditional && head.status == .partialContent && placement.containsAllBytes
+            // A part that is the whole resource is like a 200, unless a strong validator proves that the bytes are the
+            // same. Some origins ignore conditions in requests with a range.
+            let isWholePart =
+                isConditional && head.status == .partialContent && placement.containsAllBytes
+                && !placement.version.validator.isStrong
             isReplacement = isReplacement || isError || isWholePart
             if isReplacement || isOtherUsers(placement, than: current.generation) {
                 decision = .newGeneration(placement)

@@ -20,6 +20,8 @@ package struct StoredResponse: Sendable, Hashable {
     package var validator: Validator
     /// Whether the origin sends parts of the resource, as far as is known.
     package var supportsRanges: Bool
+    /// Whether the bytes are compressed. If they are not, the fields may still contain a wrong `Content-Encoding`.
+    package var isCompressed: Bool
     /// Whether the bytes of the response are stored on disk, and not only forwarded.
     package var isStored: Bool
     /// Whether the origin sent cookies that are not among the fields. A client that needs them must send its own
@@ -81,6 +83,7 @@ extension StoredResponse {
         url = freshness?.head?.url.flatMap { URL(string: $0) }
         validator = version.validator
         supportsRanges = version.acceptsRanges == true
+        isCompressed = version.contentEncoding != nil
         self.isStored = isStored
         self.freshness = freshness
     }

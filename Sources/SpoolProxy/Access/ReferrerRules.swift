@@ -1,4 +1,5 @@
 #if Proxy
+import Foundation
 import SpoolHTTP
 import SpoolStreams
 
@@ -22,11 +23,14 @@ enum ReferrerRules {
         guard let page = hostName(authority), page != host, !admitted.serverNames.contains(page),
             mayBeElsewhere(page, for: url)
         else { return nil }
-        // The server may have names that it does not know. Its own paths start with a token or a scheme.
+        // A page that was received over TLS must not be named without it (RFC 9110 §10.1.3).
+        guard scheme == "http://" || url.scheme == .https else { return nil }
+        // The server may have names that it does not know, and another server may add a prefix to its paths. These
+        // contain a token, a scheme or the name of the server's pages.
         let path = rest.dropFirst(authority.count).lowercased()
-        guard AccessRules.afterTilde(path[...]) == nil, !["/http/", "/https/"].contains(where: path.hasPrefix) else {
-            return nil
-        }
+        guard let plain = path.removingPercentEncoding,
+            !["/~", "/http/", "/https/", "/.spool/"].contains(where: plain.contains)
+        else { return nil }
         return value
     }
 

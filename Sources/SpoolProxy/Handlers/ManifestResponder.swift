@@ -49,8 +49,9 @@ struct ManifestResponder: Sendable {
         mayRead: Bool = true
     ) async throws -> Manifest? {
         let response = opened.response
-        guard response.status == 200, Self.mayBeManifest(response, at: call.url) else { return nil }
-        if ResourceVersion.isCompressed(response.fields), Self.indicatesManifest(response.fields, at: call.url) {
+        guard response.status == 200, Self.mayBeManifest(response.fields, length: response.length, at: call.url)
+        else { return nil }
+        if response.isCompressed, Self.indicatesManifest(response.fields, at: call.url) {
             // The origin ignored the requested encoding. A compressed playlist is not parsed, so whether it is live is
             // unknown.
             await limit(.none, of: media)
@@ -88,20 +89,20 @@ struct ManifestResponder: Sendable {
         return response
     }
 
-    /// Returns a redirect to the origin if the response is compressed, although no compression was requested.
+    /// Returns a redirect to the origin in place of a response that is compressed although no compression was requested.
     ///
-    /// The server can't read it, and it may be a manifest. In forward mode, the server's URLs contain the name of the
+    /// The server can't read the response, and it may be a manifest. In forward mode, the server's URLs contain the name of the
     /// origin. References and steering servers in an unchanged manifest could make a player send these URLs, with the
     /// server's token, to other hosts. If the server has its own origin, the operator trusts that origin.
     ///
     /// - Returns: `nil` if the client may receive the response.
     /// - Throws: `RequestFailure` with status 502 if the client can't request the origin's URL itself.
     func redirect(
-        _ head: ResponseHead, to request: RequestHead, _ call: OutgoingRequest
+        forStatus status: Int, to request: RequestHead, _ call: OutgoingRequest
     ) throws(RequestFailure) -> Response? {
-        guard request.method == .get, !call.isForOperator, !call.isReverse, (200..<300).contains(head.status),
-            ResourceVersion.isCompressed(head.fields)
-        else { return nil }
+        guard request.method == .get, !call.isForOperator, !call.isReverse, (200..<300).contains(status) else {
+            return nil
+        }
         guard call.presentation == nil else {
             throw RequestFailure(502, "\(call.url.nameForMessages): the response is compressed").namingOrigin()
         }
@@ -110,7 +111,8 @@ struct ManifestResponder: Sendable {
 
     /// Returns whether a version may be a manifest. The method does not read the version.
     func mayBeManifest(_ opened: OpenedResponse, at url: OriginURL) -> Bool {
-        opened.response.status == 200 && Self.mayBeManifest(opened.response, at: url) && !isMedia(opened)
+        opened.response.status == 200 && !isMedia(opened)
+            && Self.mayBeManifest(opened.response.fields, length: opened.response.length, at: url)
     }
 
     /// Returns whether the first bytes of a version have been read, and are not those of a manifest.
@@ -128,16 +130,19 @@ struct ManifestResponder: Sendable {
     /// requested, or if the type is that of a segment.
     private static let smallBytes: Int64 = 256 << 10
 
-    /// Returns whether a resource with this type, path and length may be a manifest, so that its first bytes are read.
-    private static func mayBeManifest(_ response: StoredResponse, at url: OriginURL) -> Bool {
-        if let length = response.length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
-        guard let type = response.fields[.contentType]?.lowercased() else { return true }
-        if indicatesManifest(response.fields, at: url) { return true }
+    /// Returns whether a response with these fields may be a manifest, so that its first bytes are read.
+    func mayBeManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
+        Self.mayBeManifest(fields, length: fields.contentLength, at: url)
+    }
+
+    /// Returns whether a resource with this type, path and length may be a manifest.
+    private static func mayBeManifest(_ fields: HTTPFields, length: Int64?, at url: OriginURL) -> Bool {
+        if let length, length > HLSPlaylist.maximumBytes || length < 7 { return false }
+        guard let type = fields[.contentType]?.lowercased() else { return true }
+        if indicatesManifest(fields, at: url) { return true }
         // Servers often send a playlist with the type of its segments.
-        if type.hasPrefix("video/") || type.hasPrefix("audio/") {
-            return response.length.map { $0 <= smallBytes } ?? false
-        }
-        if type.hasPrefix("image/") { return response.length ?? 0 <= smallBytes }
+        if type.hasPrefix("video/") || type.hasPrefix("audio/") { return length.map { $0 <= smallBytes } ?? false }
+        if type.hasPrefix("image/") { return length ?? 0 <= smallBytes }
         return !neverManifests.contains { type.hasPrefix($0) } && !type.contains("json")
     }
 

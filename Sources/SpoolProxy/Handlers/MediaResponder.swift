@@ -27,7 +27,7 @@ struct MediaResponder: Sendable {
     private static let preloadTimeout = Duration.seconds(3600)
     /// The minimum time for which the server keeps waiting for a late response, so that the next client can use it.
     private static let lateResponseTimeout = Duration.seconds(30)
-    /// The time limit for a whole manifest.
+    /// The minimum time limit for a whole manifest.
     private static let manifestTime = Duration.seconds(10)
 
     private var builder: ResponseBuilder { ResponseBuilder(date: date, node: configuration.nodeName) }
@@ -95,8 +95,8 @@ struct MediaResponder: Sendable {
                 // then cause another request.
                 let isPastEnd = Self.isPastEnd(range, length: length)
                 let received = opened.head.response
-                if let redirect = try manifests.redirect(
-                    ResponseHead(received.status, received.fields), to: request, call)
+                if received.isCompressed,
+                    let redirect = try manifests.redirect(forStatus: received.status, to: request, call)
                 {
                     opened.reader.cancel()
                     return redirect
@@ -138,27 +138,39 @@ struct MediaResponder: Sendable {
 
     /// Forwards a request to its origin without the cache. Manifests are rewritten as they are with the cache.
     private func bypass(_ request: RequestHead, _ call: OutgoingRequest, hold: Duration?) async throws -> Response {
-        guard request.method == .get, !call.isForOperator else {
-            return try await passing.respond(to: request, call, body: nil, hold: hold)
+        let passed = try await passing.pass(request, call, body: nil, hold: hold)
+        let response = passing.response(passed, to: request)
+        guard request.method == .get else { return manifests.withoutLength(response, of: call) }
+        let (status, fields) = (passed.head.status.code, passed.head.headerFields)
+        let start = status == 206 ? fields.parsedContentRange?.range?.lowerBound ?? 0 : 0
+        guard !call.isForOperator, (200..<300).contains(status), start == 0 else { return response }
+        if ResourceVersion.isCompressed(fields) {
+            return try manifests.redirect(forStatus: status, to: request, call) ?? response
         }
-        var passed = try await passing.pass(request, call, body: nil, hold: hold)
-        let head = ResponseHead(passed.head.status.code, passed.head.headerFields)
-        if let redirect = try manifests.redirect(head, to: request, call) { return redirect }
-        let range = passed.head.headerFields.parsedContentRange
-        let isWhole = head.status == 200 || head.status == 206 && range?.containsAllBytes == true
-        guard isWhole, !ResourceVersion.isCompressed(head.fields) else { return passing.response(passed, to: request) }
-        let key = cache.key(for: try call.source)
-        switch try await manifests.rewritten(passed, try addingCookiePrefix(call), key: key) {
+        guard manifests.mayBeManifest(fields, at: call.url) else {
+            var response = response
+            response.isCutIfManifest = call.mustNotBeSteered
+            return response
+        }
+        let (key, prefixed) = (cache.key(for: try call.source), try addingCookiePrefix(call))
+        let limit = max(Self.manifestTime, configuration.limits.responseTimeout(for: request), hold ?? .zero)
+        let body = try await TimeLimit.value(within: limit, on: clock, executor: cache.readingExecutor) {
+            try await manifests.rewritten(passed, prefixed, key: key)
+        }
+        switch body {
+        case nil: throw RequestFailure(504, "the manifest was not received within \(limit)", retryAfter: 1)
         case .other(let body):
+            var passed = passed
             passed.body = body
             return passing.response(passed, to: request)
         case .manifest(let bytes, let memory):
-            passed.head.status = .ok
-            for name in [HTTPField.Name.contentRange, .eTag, .lastModified, .acceptRanges] {
-                passed.head.headerFields[name] = nil
+            var response = manifests.withoutLength(response, of: call)
+            // A part that starts at byte 0 is only sent if it is the whole manifest.
+            guard status != 206 || fields.parsedContentRange.map(\.containsAllBytes) ?? true else {
+                throw RequestFailure(502, "the origin sent only a part of the manifest")
             }
-            passed.head.headerFields = EndToEndFields.withoutDigests(passed.head.headerFields)
-            var response = passing.response(passed, to: request)
+            if status == 206 { (response.head.status, response.contentRange) = (200, nil) }
+            response.head.fields[.contentRange] = nil
             response.body = .bytes(ByteBuffer(bytes: bytes))
             response.memory = memory
             return response
@@ -312,7 +324,7 @@ struct MediaResponder: Sendable {
                 try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)
             }
         }
-        let limit = max(Self.manifestTime, hold ?? .zero)
+        let limit = max(Self.manifestTime, configuration.limits.responseTimeout(for: request), hold ?? .zero)
         let found = try await TimeLimit.value(within: limit, on: clock, executor: media.readingExecutor) {
             try await manifests.manifest(of: media, head, for: request, call, mayRead: mayRead)
         }

@@ -29,11 +29,7 @@ struct ResponseSender: Sendable {
         if framing == .none || framing == .length(0) { return await writer.end() }
         if !response.isStored { writer.flush() }
         do {
-            if response.isCutIfManifest, case .media(let reader, let count) = response.body {
-                try await send(reader, count, &writer, inPieces: Self.piece(of: response), isCutIfManifest: true)
-            } else {
-                try await send(response.body, &writer, inPieces: Self.piece(of: response))
-            }
+            try await send(response, &writer, inPieces: response.isStored ? Self.storedPiece : Self.piece)
             return await writer.end()
         } catch {
             await writer.abandon()
@@ -49,12 +45,14 @@ struct ResponseSender: Sendable {
     /// The time within which a client must receive the end of an endless stream.
     private static let endTime = TimeAmount.seconds(5)
 
-    private func send(_ body: Response.Body, _ writer: inout PieceWriter, inPieces size: Int64) async throws {
-        switch body {
+    private func send(_ response: Response, _ writer: inout PieceWriter, inPieces size: Int64) async throws {
+        switch response.body {
         case .none: break
         case .bytes(let bytes): try await writer.write(bytes)
-        case .media(let reader, let count): try await send(reader, count, &writer, inPieces: size)
-        case .upstream(let body, let count): try await send(body, count, &writer)
+        case .media(let reader, let count):
+            try await send(reader, count, &writer, inPieces: size, isCutIfManifest: response.isCutIfManifest)
+        case .upstream(let body, let count):
+            try await send(body, count, &writer, isCutIfManifest: response.isCutIfManifest)
         case .stream(let stream): try await send(stream, &writer)
         case .parts(let parts, _):
             for part in parts {
@@ -70,10 +68,8 @@ struct ResponseSender: Sendable {
         }
     }
 
-    private static func piece(of response: Response) -> Int64 { response.isStored ? storedPiece : piece }
-
-    private static func mayBeManifest(_ chunk: MediaChunk) -> Bool {
-        chunk.withUnsafeBytes { ManifestKind.isPossible(prefix: Array($0.prefix(ManifestKind.prefixLength))) }
+    private static func mayBeManifest(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        ManifestKind.isPossible(prefix: Array(bytes.prefix(ManifestKind.prefixLength)))
     }
 
     /// The error for a manifest that was not rewritten; see ``Response/isCutIfManifest``.
@@ -98,7 +94,9 @@ struct ResponseSender: Sendable {
                 throw BodyLengthMismatch(description: "the body is longer than its Content-Length")
             }
             left -= Int64(chunk.count)
-            if isCutIfManifest, chunk.offset == 0, Self.mayBeManifest(chunk) { throw UnexpectedManifest() }
+            if isCutIfManifest, chunk.offset == 0, chunk.withUnsafeBytes(Self.mayBeManifest) {
+                throw UnexpectedManifest()
+            }
             try await writer.write(chunk)
         }
         if count != nil, left > 0 {
@@ -167,9 +165,14 @@ struct ResponseSender: Sendable {
         }
     }
 
-    private func send(_ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter) async throws {
+    private func send(
+        _ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter, isCutIfManifest: Bool
+    ) async throws {
         var left = count ?? .max
+        var isFirst = true
         for try await chunk in body {
+            if isCutIfManifest, isFirst, chunk.withUnsafeBytes(Self.mayBeManifest) { throw UnexpectedManifest() }
+            isFirst = false
             let taken = Int(min(left, Int64(chunk.count)))
             left -= Int64(taken)
             let buffer = chunk.withUnsafeBytes { ByteBuffer(bytes: $0.prefix(taken)) }
