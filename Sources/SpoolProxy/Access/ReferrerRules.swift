@@ -23,8 +23,6 @@ enum ReferrerRules {
         guard let page = hostName(authority), page != host, !admitted.serverNames.contains(page),
             mayBeElsewhere(page, for: url)
         else { return nil }
-        // A page that was received over TLS must not be named without it (RFC 9110 §10.1.3).
-        guard scheme == "http://" || url.scheme == .https else { return nil }
         // The server may have names that it does not know, and another server may add a prefix to its paths. These
         // contain a token, a scheme or the name of the server's pages.
         let path = rest.dropFirst(authority.count).lowercased()

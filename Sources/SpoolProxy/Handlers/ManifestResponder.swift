@@ -89,7 +89,7 @@ struct ManifestResponder: Sendable {
         return response
     }
 
-    /// Returns a redirect to the origin in place of a response that is compressed although no compression was requested.
+    /// Returns a redirect to the origin instead of a response that is compressed although no compression was requested.
     ///
     /// The server can't read the response, and it may be a manifest. In forward mode, the server's URLs contain the name of the
     /// origin. References and steering servers in an unchanged manifest could make a player send these URLs, with the
