@@ -4,9 +4,9 @@ import NIOCore
 /// A filter that removes white space after the chunk sizes of one chunked body (RFC 9112 §7.1), before the body is
 /// parsed.
 ///
-/// Some embedded servers and load balancers send such white space. Players and curl accept it, and it has only one
-/// meaning. The filter follows the sizes, and does not change any other byte. After bytes that it does not expect, it
-/// changes nothing, so that the parser rejects them.
+/// Some embedded servers and load balancers send such white space. Players and curl accept it, and it is unambiguous.
+/// The filter does not change any other bytes. After an unexpected byte, it leaves the rest of the body unchanged, so
+/// that the parser rejects it.
 struct ChunkSizeCorrector {
     private enum State {
         /// The next byte belongs to a size. Exits: `spaces`, `rest`, `unchanged`.
@@ -16,13 +16,13 @@ struct ChunkSizeCorrector {
         case spaces(size: UInt64)
         /// An extension, if any, and a line break follow. Exits: `data`, `unchanged`.
         case rest(size: UInt64)
-        /// This number of bytes follows: data and a line break. Exit: `size`.
+        /// Data and a line break follow, with this number of bytes in total. Exit: `size`.
         case data(UInt64)
-        /// All other bytes are trailers, or are invalid. No exit.
+        /// All remaining bytes are trailers, or are invalid. No exit.
         case unchanged
     }
 
-    /// The maximum number of digits of a size. The parser rejects numbers that exceed 64 bits.
+    /// The maximum number of digits of a size that is examined. Longer sizes are left to the parser.
     private static let maximumDigits = 15
 
     private var state = State.size(digits: 0, value: 0)

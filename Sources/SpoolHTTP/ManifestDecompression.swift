@@ -11,7 +11,8 @@ import NIOHTTP1
 import NIOHTTPCompression
 #endif
 
-/// The decompression of playlists and MPDs that an origin compresses even though the request does not accept it.
+/// The decompression of playlists and MPDs that an origin compresses even though the request does not accept
+/// compression.
 ///
 /// The references in a manifest can only be read and rewritten in the uncompressed text. Compressed media is not
 /// decompressed, because its ranges would no longer be those of the origin.
@@ -25,8 +26,8 @@ enum ManifestDecompression {
     ///
     /// The result has a weak entity tag, because its bytes are not those that the origin identifies (RFC 9110 §8.8.3).
     ///
-    /// - Throws: ``UpstreamError`` with code `malformedResponse` if the body is invalid or too large, and errors from
-    ///   reading the body.
+    /// - Throws: ``UpstreamError`` with code `malformedResponse` if the body is invalid or too large, or with code
+    ///   `other` if the limit for all manifests is reached. Errors from reading the body.
     static func decompressed(_ response: UpstreamResponse, to request: UpstreamRequest) async throws -> UpstreamResponse
     {
         let fields = response.head.headerFields
@@ -42,7 +43,7 @@ enum ManifestDecompression {
             let limit = isCompressed(received) ? maximumCompressedBytes : maximumBytes
             guard received.count <= limit else {
                 throw UpstreamError(
-                    .malformedResponse, "\(name) sent a compressed manifest of more than \(limit) bytes")
+                    .malformedResponse, "\(name) sent a manifest that is too large (limit: \(limit) bytes)")
             }
             try memory.add(chunk.count, name: name)
         }
@@ -80,8 +81,8 @@ enum ManifestDecompression {
         }
     }
 
-    /// The memory of one manifest. All manifests together have a limit, because many origins may send them slowly. Small
-    /// manifests always get memory, so that large ones can't prevent the playback of all other streams.
+    /// The memory of one manifest. All manifests together have a limit, because many origins may send them slowly.
+    /// Small manifests always get memory, so that large ones can't prevent the playback of all other streams.
     final class Memory: Sendable {
         /// The limit for all manifests, in bytes.
         static let limit = 64 << 20
@@ -116,7 +117,7 @@ enum ManifestDecompression {
         bytes.first.map { "#<\u{FEFF} \t\r\n".utf8.contains($0) } ?? true
     }
 
-    /// Returns whether the first bytes are those of a gzip file (RFC 1952 §2.3.1) or of a zlib stream (RFC 1950 §2.2).
+    /// Returns whether the first bytes are those of a gzip file (RFC 1952 §2.3.1) or a zlib stream (RFC 1950 §2.2).
     private static func isCompressed(_ bytes: Data) -> Bool {
         guard let first = bytes.first, let second = bytes.dropFirst().first else { return false }
         if first == 0x1F { return second == 0x8B }

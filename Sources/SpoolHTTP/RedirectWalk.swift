@@ -66,8 +66,8 @@ struct RedirectWalk {
     /// `head` are added to the request's jar.
     ///
     /// Responses are final if the request disables redirects, or if its method is neither `GET` nor `HEAD`. A request
-    /// with any other method would have to be repeated or changed. Like a response without `Location`, a response with an
-    /// empty one is final, because it does not name a target.
+    /// with any other method would have to be repeated or changed. A response whose `Location` is missing or empty is
+    /// also final, because it does not name a target.
     ///
     /// - Throws: ``UpstreamError`` with code `invalidRedirect` if there are too many redirects, a loop, or several
     ///   targets. The same error is thrown if the target is invalid, not allowed, or an `http` URL after `https`.

@@ -42,7 +42,7 @@ struct ManifestDecompressionTests {
     }
 
     @Test(
-        "E498: a playlist that is compressed without a request for it is received decompressed, with a weak entity tag",
+        "E498: a playlist that is compressed without being requested so is decompressed, and gets a weak entity tag",
         arguments: [("gzip", gzip), ("x-gzip", gzip), ("deflate", deflate)])
     func decompressed(coding: String, base64: String) async throws {
         try await OriginServer.run(["/a": try Self.playlist(base64, coding: coding)]) { origin in
@@ -78,7 +78,7 @@ struct ManifestDecompressionTests {
         }
     }
 
-    @Test("E498: an invalid compressed playlist, and one that exceeds the limit when decompressed, are errors")
+    @Test("E498: an invalid compressed playlist, and one that exceeds the limit when decompressed, cause errors")
     func errors() async throws {
         let valid = try #require(Data(base64Encoded: Self.gzip))
         let bomb = try #require(Self.bomb)
@@ -94,7 +94,7 @@ struct ManifestDecompressionTests {
         }
     }
 
-    @Test("E498: the memory for compressed playlists is limited, and is returned after they have been read")
+    @Test("E498: the memory for compressed playlists is limited, and is released after they have been read")
     func memory() throws {
         for _ in 0..<3 {
             let first = ManifestDecompression.Memory()

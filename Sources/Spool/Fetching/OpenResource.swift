@@ -345,7 +345,7 @@ final class OpenResource: Sendable {
 
     /// Records that readers may read received bytes.
     ///
-    /// - Parameter isKept: Whether the bytes were stored in the cache, and not only in memory.
+    /// - Parameter isKept: Whether the bytes were stored in the cache, instead of only in memory.
     func stored(_ range: Range<Int64>, isKept: Bool, by id: TransferID) {
         let now = context.clock.elapsed()
         let isCurrent = scheduler.stored(range, isKept: isKept, by: id, now: now) {

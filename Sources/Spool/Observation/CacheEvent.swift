@@ -99,7 +99,8 @@ package struct CacheActivity: Sendable {
         package var evictedBytes: Int64 = 0
         /// The number of failed requests that are retried.
         package var retries = 0
-        /// The number of ``CacheEvent/Kind-swift.enum/notCached(cause:)`` events, by ``SpoolStorage/CacheError/Code-swift.struct``.
+        /// The number of ``CacheEvent/Kind-swift.enum/notCached(cause:)`` events, by
+        /// ``SpoolStorage/CacheError/Code-swift.struct`` of the cause.
         package var notCached: [CacheError.Code: Int] = [:]
         /// The number of reader errors, by ``SpoolStorage/CacheError/Code-swift.struct``.
         package var errors: [CacheError.Code: Int] = [:]

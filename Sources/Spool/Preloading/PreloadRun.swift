@@ -53,7 +53,8 @@ final class PreloadRun {
                     media = media.copy()
                     continue
                 }
-                // Otherwise, the empty file would count as complete. If it can't be removed, it is requested again.
+                // The empty file would count as complete if it stayed in the cache. A failure does not matter, because
+                // the file is requested again when it is opened again.
                 _ = try? await media.remove()
                 throw media.emptyError
             }

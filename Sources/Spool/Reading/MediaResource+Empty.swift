@@ -7,7 +7,7 @@ extension MediaResource {
     /// The file name extensions of subtitles.
     private static let subtitleExtensions: Set<String> = ["vtt", "webvtt", "srt", "ttml", "dfxp"]
 
-    /// Whether the origin sent an empty response although media is expected, because its program has probably failed.
+    /// Whether the origin sent an empty response although media is expected, probably because a program on it failed.
     ///
     /// The value is `false` for subtitles, and for files whose origin states a length of 0, because they may be empty.
     /// An empty response is requested again when the resource is opened again.

@@ -15,7 +15,7 @@ extension MediaResource {
         package var isPermanent = true
     }
 
-    /// The time to wait for another process to record the bytes that it received, and the time between two checks.
+    /// The maximum time to wait until another process has recorded received bytes, and the time between two checks.
     private static let recordingTime = (limit: Duration.seconds(3), step: Duration.milliseconds(25))
 
     /// Returns the part of `ranges` that is on disk or about to be written there.
@@ -51,10 +51,11 @@ extension MediaResource {
         }
     }
 
-    /// Checks that the bytes of a range are stored if the directory is not writable, because bytes that are fetched
-    /// then would be lost.
+    /// Checks that the directory is writable, or that the bytes of a range are already stored. Otherwise, fetched bytes
+    /// would be lost.
     ///
-    /// - Throws: `CacheError` with the reason. The errors of ``storedResource()``.
+    /// - Throws: `CacheError` with the reason why the directory is not writable, and the errors of
+    ///   ``storedResource()``.
     package func checkStorable(_ range: MediaRange) async throws {
         guard let cause = try await unwritableReason else { return }
         if let stored = try await storedResource(), let length = stored.length {
@@ -65,7 +66,8 @@ extension MediaResource {
         throw lossError(stored: 0, of: 0, because: Loss(code: cause.code, reason: cause.message))
     }
 
-    /// The reason why received bytes of the open version are not stored; `nil` if they are stored or no version is open.
+    /// The reason why received bytes of the open version are not stored; `nil` if they are stored, or if no version is
+    /// open.
     ///
     /// - Throws: The same errors as ``storedResource()``.
     package var openLoss: Loss? {
@@ -107,7 +109,7 @@ extension MediaResource {
             return Loss(code: .incomplete, reason: refusal)
         }
         if isReadOnly {
-            let reason = "the process that uses the cache did not store it; its capacity may be too small"
+            let reason = "the process that uses the cache did not store it; the capacity may be too small"
             return Loss(code: .incomplete, reason: reason)
         }
         if let cause = generation?.lossCause, cause.code != .capacityExceeded {

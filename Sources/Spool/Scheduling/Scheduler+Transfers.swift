@@ -81,9 +81,9 @@ extension Scheduler {
     /// Records that the headers of a response have been received, and that its bytes follow.
     func responseStarted(_ id: TransferID, _ body: ResponseBody) { feed { $0.machine.responseStarted(id, body) } }
 
-    /// Records that bytes of the transfer are readable. Before readers are woken, `report` is called, without the lock.
+    /// Records that bytes of the transfer are readable. Calls `report` after unlocking, and before readers are woken.
     ///
-    /// - Parameter isKept: Whether the bytes were stored in the cache, and not only in memory.
+    /// - Parameter isKept: Whether the bytes were stored in the cache, instead of only in memory.
     /// - Returns: `false` if the bytes belong to a version that is no longer current.
     func stored(_ range: Range<Int64>, isKept: Bool, by id: TransferID, now: Duration, report: () -> Void) -> Bool {
         ask { isCurrent in

@@ -94,7 +94,7 @@ final class Scheduler: Sendable {
     /// Makes earlier decisions on the use of the current version invalid. The caller holds the lock.
     func recordRevision() { revisions.add(1, ordering: .acquiringAndReleasing) }
 
-    /// Counts bytes that readers may read after this step, and that were not stored before. The caller holds the lock.
+    /// Counts bytes that readers may read after this step, and could not read before. The caller holds the lock.
     func count(_ fresh: ByteRangeSet, isStored: Bool) { unserved.add(fresh, isStored: isStored) }
 
     /// Reads the state, or changes a part of it that the plan does not depend on.

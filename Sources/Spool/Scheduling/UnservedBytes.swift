@@ -2,7 +2,7 @@ import ByteRanges
 import SpoolScheduling
 import Synchronization
 
-/// The bytes of one resource that have been stored since it was opened, and that no reader has read yet.
+/// The bytes of one resource that have become readable since it was opened, and that no reader has read yet.
 ///
 /// A reader reads stored bytes without the lock of the scheduler. If the bytes were added after they became readable, a
 /// reader could read them first, and they would count as unserved forever. Therefore, the scheduler adds bytes under
@@ -20,12 +20,12 @@ final class UnservedBytes: Sendable {
     private let mayHaveBytes = Atomic(false)
 
     /// The number of bytes that have become readable since the resource was opened, and the number of those that were
-    /// stored in the cache. The other bytes were only in memory, because they could not or may not be stored.
+    /// stored in the cache. The other bytes were only in memory, because storing them failed or was not allowed.
     var counts: (fresh: Int64, stored: Int64) { state.withLock { ($0.freshCount, $0.storedCount) } }
 
     /// Adds bytes that have just become readable, and that were not readable before.
     ///
-    /// - Parameter isStored: Whether the bytes were stored in the cache, and not only in memory.
+    /// - Parameter isStored: Whether the bytes were stored in the cache, instead of only in memory.
     func add(_ fresh: ByteRangeSet, isStored: Bool) {
         state.withLock { state in
             state.freshCount += fresh.byteCount

@@ -118,13 +118,14 @@ public struct UpstreamBody: AsyncSequence, Sendable {
     /// Returns the iterator. The body can be iterated over only once.
     public func makeAsyncIterator() -> Iterator { Iterator(nextChunk: makeNext()) }
 
-    /// Reads chunks until they contain `length` bytes. The returned body starts with these chunks, and must be used
-    /// instead of this body.
+    /// Reads chunks until they contain `length` bytes, or until `needsMore` returns `false`. The returned body starts
+    /// with these chunks, and must be used instead of this body.
     ///
     /// - Parameters:
     ///   - length: The number of bytes to read.
-    ///   - needsMore: A function that returns whether to continue after the given bytes. The default is `true`.
-    /// - Returns: The start of the body, which is shorter than `length` if the whole body is shorter.
+    ///   - needsMore: A function that returns whether to continue after the given bytes. By default, reading continues.
+    /// - Returns: The start of the body. It is shorter than `length` if the body is shorter, or if `needsMore` returned
+    ///   `false`.
     package func readingStart(
         ofLength length: Int, while needsMore: ([UInt8]) -> Bool = { _ in true }
     ) async throws -> (start: [UInt8], body: UpstreamBody) {

@@ -18,8 +18,8 @@ struct OfflineSession {
         self.isQuiet = isQuiet
     }
 
-    /// Adds the sources to the set, or resumes the whole set if `sources` is empty. A new item is removed again if its
-    /// URL is that of a playlist, but the document is not a playlist.
+    /// Adds the sources to the set, or resumes the whole set if `sources` is empty. A new item is removed again if the
+    /// extension of its URL is `m3u8` or `mpd`, but the document is not a playlist or manifest.
     ///
     /// - Returns: The errors of incomplete items.
     /// - Throws: `CancellationError`. `CacheError` if no item can be added.

@@ -101,7 +101,7 @@ struct Play: Sendable {
         }
     }
 
-    /// Returns the failure of a request like that of the player, because the player does not report the cause.
+    /// Sends a request like that of the player, and returns its failure. The player itself does not report the cause.
     ///
     /// - Returns: `nil` if the request succeeds, or if the URL is not an HTTP URL.
     private func originFailure() async -> CommandFailure? {
@@ -117,7 +117,7 @@ struct Play: Sendable {
         }
         return CommandFailure(
             .unplayable,
-            "\(name) can't be played: \(cause) (“spool serve” plays stored streams without their origin)")
+            "\(name) can't be played: \(cause) (use “spool serve” to play stored streams without their origin)")
     }
 
     private static func isDirectory(_ path: String) -> Bool {

@@ -58,8 +58,8 @@ extension CacheOptions {
         guard capacity != nil else { return }
         throw AdvisedError(
             .directoryInUse,
-            "the server that uses the cache sets its capacity; restart the server with --capacity, or change the "
-                + "capacity on its page", advice: nil)
+            "--capacity can't be used while a server uses the cache; restart the server with --capacity, or change the "
+                + "capacity on its live page", advice: nil)
     }
 
     /// Passes an existing cache to `body`. If there is no cache, returns `nil` and does not create one.

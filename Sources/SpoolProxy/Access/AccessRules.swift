@@ -16,7 +16,7 @@ struct AccessRules: Sendable {
         var prefix: String
         /// The server's own token and the operator's token, which must not be sent to an origin in any field.
         var secrets: [String] = []
-        /// The host names of the server, in lower case, without those that it always accepts.
+        /// The configured host names of the server, in lower case. Names that are always accepted are omitted.
         var serverNames: Set<String> = []
     }
 

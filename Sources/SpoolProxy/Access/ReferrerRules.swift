@@ -3,10 +3,10 @@ import Foundation
 import SpoolHTTP
 import SpoolStreams
 
-/// The rules for the `Referer` of a client that requests a URL with its own origin.
+/// The rules for forwarding `Referer` in forward mode, in which the requested URL contains the origin.
 ///
-/// Some origins serve media only to requests from their own pages, so players can be set to send the URL of such a page.
-/// An origin must not receive the address of this server, which a browser sends for a page that the server has proxied.
+/// Some origins serve media only to requests from their own pages, so players can be configured to send the URL of such
+/// a page. An origin must not receive the address of this server. Browsers send that address for proxied pages.
 enum ReferrerRules {
     /// Returns the value that an origin may receive, or `nil` if there is none.
     ///
@@ -23,8 +23,8 @@ enum ReferrerRules {
         guard let page = hostName(authority), page != host, !admitted.serverNames.contains(page),
             mayBeElsewhere(page, for: url)
         else { return nil }
-        // The server may have names that it does not know, and another server may add a prefix to its paths. These
-        // contain a token, a scheme or the name of the server's pages.
+        // The server may be reachable under unknown names, and another server may add a prefix to its paths. Such paths
+        // contain a token, a scheme or the name of the server's own pages.
         let path = rest.dropFirst(authority.count).lowercased()
         guard let plain = path.removingPercentEncoding,
             !["/~", "/http/", "/https/", "/.spool/"].contains(where: plain.contains)
@@ -32,9 +32,9 @@ enum ReferrerRules {
         return value
     }
 
-    /// Returns the host of an authority in lower case, without a dot at its end; `nil` if the authority is invalid.
+    /// Returns the host of an authority in lower case, without a trailing dot; `nil` if the authority is invalid.
     private static func hostName(_ authority: Substring) -> String? {
-        guard let host = try? HostAndPort(authority).host else { return nil }  // The error does not matter.
+        guard let host = try? HostAndPort(authority).host else { return nil }  // An invalid authority has no host.
         return host.hasSuffix(".") ? String(host.dropLast()) : host
     }
 

@@ -5,7 +5,7 @@ import HTTPTypes
 import Spool
 import SpoolStreams
 
-/// The rewriting of received manifests. This extension does not read or send them.
+/// The rewriting of received manifests. This extension does not send them.
 extension ManifestResponder {
     /// The result of rewriting a manifest.
     struct Rewritten {
@@ -23,7 +23,7 @@ extension ManifestResponder {
         var entityTag: EntityTag?
     }
 
-    /// Rewrites a manifest, on a thread for maintenance if this takes long.
+    /// Rewrites a manifest, on a maintenance thread if the manifest is large.
     ///
     /// - Returns: The result, or `nil` if the document is not a manifest and players must receive it unchanged.
     /// - Throws: `RequestFailure` with status 502 if the manifest can't be used; `CancellationError` if the task is
@@ -55,13 +55,14 @@ extension ManifestResponder {
 
     /// The body of a response that bypasses the cache.
     enum BypassBody: Sendable {
-        /// A rewritten manifest, and the memory that it occupies.
+        /// A rewritten manifest, or a whole document that is not a manifest although its first bytes allow it. The
+        /// second value is the memory that it occupies.
         case manifest([UInt8], ManifestMemory.Share)
         /// The unchanged body of any other response.
         case other(UpstreamBody)
     }
 
-    /// Rewrites the body of a response that bypasses the cache if it is a manifest.
+    /// Rewrites the body of a response that bypasses the cache, if the body is a manifest.
     ///
     /// - Parameter key: The key of the requested resource.
     /// - Throws: `RequestFailure` with status 502 if the manifest can't be rewritten, and errors from reading the body.

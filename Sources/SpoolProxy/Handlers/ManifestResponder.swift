@@ -91,9 +91,9 @@ struct ManifestResponder: Sendable {
 
     /// Returns a redirect to the origin instead of a response that is compressed although no compression was requested.
     ///
-    /// The server can't read the response, and it may be a manifest. In forward mode, the server's URLs contain the name of the
-    /// origin. References and steering servers in an unchanged manifest could make a player send these URLs, with the
-    /// server's token, to other hosts. If the server has its own origin, the operator trusts that origin.
+    /// The server can't read the response, which may be a manifest. In forward mode, the server's URLs contain the name
+    /// of the origin. References and steering servers in an unchanged manifest could make a player send these URLs,
+    /// with the server's token, to other hosts. In reverse mode, the operator trusts the origin.
     ///
     /// - Returns: `nil` if the client may receive the response.
     /// - Throws: `RequestFailure` with status 502 if the client can't request the origin's URL itself.
@@ -104,19 +104,21 @@ struct ManifestResponder: Sendable {
             return nil
         }
         guard call.presentation == nil else {
-            throw RequestFailure(502, "\(call.url.nameForMessages): the response is compressed").namingOrigin()
+            throw RequestFailure(
+                502, "\(call.url.nameForMessages): the response is compressed, although compression was not requested"
+            ).namingOrigin()
         }
         return Response(ResponseHead(307, [.location: call.url.description, .cacheControl: "no-store"]))
     }
 
     /// Returns whether a version may be a manifest. The method does not read the version.
     func mayBeManifest(_ opened: OpenedResponse, at url: OriginURL) -> Bool {
-        opened.response.status == 200 && !isMedia(opened)
+        opened.response.status == 200 && !isKnownNotManifest(opened)
             && Self.mayBeManifest(opened.response.fields, length: opened.response.length, at: url)
     }
 
-    /// Returns whether the first bytes of a version have been read, and are not those of a manifest.
-    func isMedia(_ opened: OpenedResponse) -> Bool {
+    /// Returns whether a version is known not to be a manifest, because its bytes have been examined.
+    func isKnownNotManifest(_ opened: OpenedResponse) -> Bool {
         opened.version.map { knowledge.kind(ofVersion: $0.description) == .some(nil) } ?? false
     }
 
@@ -165,8 +167,8 @@ struct ManifestResponder: Sendable {
     /// Reads the first bytes.
     ///
     /// - Parameter limit: The time limit for the first byte, or `nil` if there is none.
-    /// - Returns: The kind, which is `nil` if the bytes are not a manifest, and the version that was read. The result is
-    ///   `nil` if the first byte is late.
+    /// - Returns: The kind, which is `nil` if the bytes are not a manifest, and the version that was read. The result
+    ///   is `nil` if the first byte is not received within the time limit.
     private func readStart(
         _ media: MediaResource, within limit: Duration?
     ) async throws -> (kind: ManifestKind?, version: GenerationIdentifier?)? {
@@ -236,8 +238,8 @@ struct ManifestResponder: Sendable {
         return Manifest(response: response, bytes: entry.bytes, memory: entry.memory)
     }
 
-    /// Reads a whole manifest and rewrites it. Returns `nil` if it is not a manifest, so that players must receive it
-    /// unchanged.
+    /// Reads and rewrites a whole manifest. Returns `nil` if the document is not a manifest, and players must receive
+    /// it unchanged.
     private func rewritten(
         _ kind: ManifestKind, _ media: MediaResource, _ opened: OpenedResponse, _ call: OutgoingRequest,
         isOriginThere: Bool

@@ -108,8 +108,8 @@ struct MediaResponder: Sendable {
                     return builder.response(to: request, manifest, opened.head).setting(cookies)
                 }
                 var response = builder.response(to: request, plan, opened).setting(cookies)
-                response.isCutIfManifest =
-                    call.mustNotBeSteered && !call.isForOperator && !manifests.isMedia(opened.head)
+                response.closesIfManifest =
+                    call.mustNotBeSteered && !call.isForOperator && !manifests.isKnownNotManifest(opened.head)
                 return response
             } catch let error as CacheError where error.code == .resourceChanged && opener.usable != .separate {
                 // Another request's response replaced the version before any of its bytes were sent. If this happens
@@ -136,7 +136,7 @@ struct MediaResponder: Sendable {
 
     // MARK: - Requests
 
-    /// Forwards a request to its origin without the cache. Manifests are rewritten as they are with the cache.
+    /// Forwards a request to its origin without the cache. Manifests are rewritten, as with the cache.
     private func bypass(_ request: RequestHead, _ call: OutgoingRequest, hold: Duration?) async throws -> Response {
         let passed = try await passing.pass(request, call, body: nil, hold: hold)
         let response = passing.response(passed, to: request)
@@ -149,7 +149,7 @@ struct MediaResponder: Sendable {
         }
         guard manifests.mayBeManifest(fields, at: call.url) else {
             var response = response
-            response.isCutIfManifest = call.mustNotBeSteered
+            response.closesIfManifest = call.mustNotBeSteered
             return response
         }
         let (key, prefixed) = (cache.key(for: try call.source), try addingCookiePrefix(call))

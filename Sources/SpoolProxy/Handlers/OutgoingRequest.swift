@@ -120,8 +120,8 @@ struct OutgoingRequest: Sendable {
 /// The fields of a client's request that are forwarded to an origin.
 enum OutgoingFields {
     /// Returns the fields for a URL that includes its own origin: the fields that a player may need at that origin, and
-    /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed. ``ReferrerRules``
-    /// decides about `Referer`.
+    /// ``trace``. Cookies, the page's origin and fields between the client and this server are removed.
+    /// ``ReferrerRules`` determines whether `Referer` is forwarded.
     ///
     /// - Parameter secrets: The server's secrets. Fields that contain one of them are removed.
     static func forward(_ fields: HTTPFields, hiding secrets: [String]) -> HTTPFields {

@@ -60,9 +60,9 @@ struct Response: Sendable {
     var isStored = false
     /// The resource of the response and its stored head, if the next request may be for another part of it.
     var origin: (media: MediaResource, response: StoredResponse)?
-    /// Whether to end the connection if the first bytes are those of a manifest. If neither the type nor the path of media
-    /// indicates a manifest, it is not examined, and a manifest in it is not rewritten.
-    var isCutIfManifest = false
+    /// Whether to end the connection if the first bytes can be those of a manifest. Manifests are not rewritten if
+    /// neither their type nor their path indicates a manifest.
+    var closesIfManifest = false
     /// The memory of a manifest in the body, which is counted until the response has been sent.
     var memory: ManifestMemory.Share?
     /// Whether the connection closes after the response, even if the client wants to keep it open.

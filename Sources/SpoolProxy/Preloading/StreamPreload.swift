@@ -53,8 +53,8 @@ package struct PreloadOutcome: Sendable {
             let prefix = await Self.start(of: media)
         else { return }
         if let reason = ManifestKind.contradiction(of: prefix, toExtension: source.url.pathExtension) {
-            // Otherwise, the document would be used instead of the playlist. If it can't be removed here, it is evicted
-            // later.
+            // If the document stayed stored, it would be used instead of the playlist. A failure does not matter,
+            // because the document is evicted later.
             _ = try? await media.remove()
             (storedBytes, isComplete, isWrongDocument) = (0, false, true)
             error = CacheError(.malformedResponse, "\(source.redactedURL) \(reason)", key: media.key)

@@ -50,9 +50,9 @@ struct ResponseSender: Sendable {
         case .none: break
         case .bytes(let bytes): try await writer.write(bytes)
         case .media(let reader, let count):
-            try await send(reader, count, &writer, inPieces: size, isCutIfManifest: response.isCutIfManifest)
+            try await send(reader, count, &writer, inPieces: size, closesIfManifest: response.closesIfManifest)
         case .upstream(let body, let count):
-            try await send(body, count, &writer, isCutIfManifest: response.isCutIfManifest)
+            try await send(body, count, &writer, closesIfManifest: response.closesIfManifest)
         case .stream(let stream): try await send(stream, &writer)
         case .parts(let parts, _):
             for part in parts {
@@ -72,9 +72,9 @@ struct ResponseSender: Sendable {
         ManifestKind.isPossible(prefix: Array(bytes.prefix(ManifestKind.prefixLength)))
     }
 
-    /// The error for a manifest that was not rewritten; see ``Response/isCutIfManifest``.
+    /// The error for a manifest that was not rewritten; see ``Response/closesIfManifest``.
     private struct UnexpectedManifest: Error, CustomStringConvertible {
-        var description: String { "the body is a playlist or an MPD, but has the type of other media" }
+        var description: String { "the body may be a playlist or an MPD, but has the type of other media" }
     }
 
     /// The error for a body whose length differs from the length in its head.
@@ -84,7 +84,7 @@ struct ResponseSender: Sendable {
 
     private func send(
         _ reader: MediaReader, _ count: Int64?, _ writer: inout PieceWriter, inPieces size: Int64,
-        isCutIfManifest: Bool = false
+        closesIfManifest: Bool = false
     ) async throws {
         defer { reader.cancel() }
         var left = count ?? .max
@@ -94,7 +94,7 @@ struct ResponseSender: Sendable {
                 throw BodyLengthMismatch(description: "the body is longer than its Content-Length")
             }
             left -= Int64(chunk.count)
-            if isCutIfManifest, chunk.offset == 0, chunk.withUnsafeBytes(Self.mayBeManifest) {
+            if closesIfManifest, chunk.offset == 0, chunk.withUnsafeBytes(Self.mayBeManifest) {
                 throw UnexpectedManifest()
             }
             try await writer.write(chunk)
@@ -166,12 +166,12 @@ struct ResponseSender: Sendable {
     }
 
     private func send(
-        _ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter, isCutIfManifest: Bool
+        _ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter, closesIfManifest: Bool
     ) async throws {
         var left = count ?? .max
         var isFirst = true
         for try await chunk in body {
-            if isCutIfManifest, isFirst, chunk.withUnsafeBytes(Self.mayBeManifest) { throw UnexpectedManifest() }
+            if closesIfManifest, isFirst, chunk.withUnsafeBytes(Self.mayBeManifest) { throw UnexpectedManifest() }
             isFirst = false
             let taken = Int(min(left, Int64(chunk.count)))
             left -= Int64(taken)

@@ -195,7 +195,7 @@ package struct ReservedSpace: ~Copyable, Sendable {
     let place: Place
     var reservation: Reservation
 
-    /// Whether the space is part of the cache's capacity, and not only in memory.
+    /// Whether the space is part of the cache's capacity, instead of only in memory.
     package var isInCache: Bool { if case .disk = place { true } else { false } }
 
     init(_ range: Range<Int64>, _ place: Place, _ reservation: consuming Reservation = Reservation()) {

@@ -21,7 +21,7 @@ package final class Generation: Sendable {
         var hasRowEnded = false
         /// The unused space at the ends of stored ranges, in bytes, that exceeds ``GenerationDescription/pageBytes``.
         var padding: Int64 = 0
-        /// The reported cause for storing bytes only in memory; `nil` if none was reported.
+        /// The reported reason why bytes are only in memory; `nil` if none was reported.
         var lossCause: CacheError?
     }
 
@@ -114,7 +114,7 @@ package final class Generation: Sendable {
         return isPossible
     }
 
-    /// The first cause for which bytes were not stored on disk; `nil` if there was none.
+    /// The first reported reason why bytes were not stored on disk; `nil` if none was reported.
     package var lossCause: CacheError? { state.withLock { $0.lossCause } }
 
     /// Whether new bytes are stored on disk.

@@ -227,8 +227,8 @@ extension HLSDocument {
         return text
     }
 
-    /// Changes the name of the tag for content steering wherever it remains. Some players find tags in comments and in
-    /// unknown tags, too.
+    /// Changes the name of the tag for content steering wherever it remains. Some players also find tags in comments
+    /// and in unknown tags.
     private static func disableSteering(in text: inout [UInt8]) {
         let tag = "#EXT-X-CONTENT-STEERING".utf8
         var start = text.startIndex

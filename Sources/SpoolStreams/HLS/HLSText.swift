@@ -1,4 +1,4 @@
-/// The lines of a playlist (RFC 8216 §4.1), with their byte ranges in the playlist. Lines end with LF or CRLF. As for
+/// The lines of a playlist (RFC 8216 §4.1), with their byte ranges in the playlist. Lines end with LF or CRLF. As in
 /// players, a single CR also ends a line.
 struct HLSLines: Sequence, IteratorProtocol {
     private var rest: ArraySlice<UInt8>
@@ -9,14 +9,14 @@ struct HLSLines: Sequence, IteratorProtocol {
         rest = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes
     }
 
-    /// Returns whether the text starts with `#EXTM3U`. Players ignore the rest of the first line, even if no white space
-    /// separates it.
+    /// Returns whether the text starts with `#EXTM3U`. Players ignore the rest of the first line, even if no white
+    /// space precedes it.
     static func isPlaylist(_ bytes: ArraySlice<UInt8>) -> Bool {
         (bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes).starts(with: "#EXTM3U".utf8)
     }
 
-    /// Returns whether the text is a list of files without `#EXTM3U`: its first line that is not a comment is a URL or a
-    /// path.
+    /// Returns whether the text is a list of files without `#EXTM3U`. The first line that is neither empty nor a
+    /// comment must be a URL or a path.
     static func isPlainList(_ bytes: ArraySlice<UInt8>) -> Bool {
         guard let line = HLSLines(bytes).first(where: \.isURI) else { return false }
         let text = String(decoding: line.bytes, as: UTF8.self)

@@ -18,7 +18,7 @@ package enum ManifestKind: Hashable, Sendable {
     /// Detects the kind of a manifest, or returns `nil` for any other body. A plain `.m3u` list of files is not a
     /// manifest.
     ///
-    /// If these bytes do not show the kind, the result is the possible kind; see ``isPlain(_:)``.
+    /// If these bytes do not determine the kind, the result is a possible kind; see ``isPlain(_:)``.
     ///
     /// - Parameter prefix: The first bytes of the body, without any content coding. At most ``prefixLength`` are
     ///   examined.
@@ -41,8 +41,8 @@ package enum ManifestKind: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a document is not a manifest, even though its first bytes are possible for this kind. Examples are
-    /// a plain list of files or stations, and an XML document whose root element follows a long comment.
+    /// Returns whether a document is not a manifest, even though its first bytes can be those of this kind. Examples
+    /// are a plain list of files or stations, and an RSS document whose root element follows a long comment.
     ///
     /// - Parameter bytes: The whole document.
     package func isPlain(_ bytes: [UInt8]) -> Bool {
@@ -56,8 +56,8 @@ package enum ManifestKind: Hashable, Sendable {
         }
     }
 
-    /// Returns whether a text contains the name of a tag that only HLS playlists contain. Some players find tags in
-    /// comments, too.
+    /// Returns whether a text contains the name of a tag that only HLS playlists contain. Some players also find tags
+    /// in comments.
     private static func containsTag(_ bytes: ArraySlice<UInt8>) -> Bool {
         var rest = bytes
         while let start = rest.firstIndex(of: UInt8(ascii: "#")) {
@@ -82,13 +82,14 @@ package enum ManifestKind: Hashable, Sendable {
         }
     }
 
-    /// Returns whether the extension of a URL is that of a playlist or manifest that is checked: `m3u8` or `mpd`.
+    /// Returns whether a file name extension is `m3u8` or `mpd`, so that the document must be a playlist or manifest.
     package static func isExtension(_ name: String) -> Bool { ["m3u8", "mpd"].contains(name.lowercased()) }
 
     /// Returns why a document is not a playlist or manifest, although the extension of its URL is `m3u8` or `mpd`. The
     /// result is `nil` for other extensions and for valid documents.
     ///
-    /// Plain lists of files are valid for `m3u8`, even without `#EXTM3U`.
+    /// Playlists and MPDs are valid for both extensions. Plain lists of files are valid for `m3u8`, even without
+    /// `#EXTM3U`.
     ///
     /// - Parameter prefix: The first ``prefixLength`` bytes of the document.
     package static func contradiction(of prefix: [UInt8], toExtension name: String) -> String? {

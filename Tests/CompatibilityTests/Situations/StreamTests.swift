@@ -122,7 +122,7 @@ import Testing
     }
 
     @Test(
-        "E493: a plain list of any length is passed on unchanged, unless it contains a tag of HLS",
+        "E493: a plain list, even a long one, is passed on unchanged, unless it contains an #EXT-X- tag",
         arguments: [1, 100, 8000], ["audio/x-mpegurl", "text/plain"])
     func plainList(count: Int, type: String) async throws {
         let entries = (0..<count).map { "#EXTINF:-1,Station \($0)\r\nstation/\($0).mp3\r\n" }.joined()
@@ -151,7 +151,7 @@ import Testing
     ]
 
     @Test(
-        "E511: a playlist is received from an origin that sends other bytes for requests with Range",
+        "E511: a playlist is received from an origin that sends wrong bytes for requests with Range",
         arguments: wrongBodies, [200, 206])
     func ranges(_ body: Data, status: Int) async throws {
         let text = "#EXTM3U\n#EXT-X-TARGETDURATION:4\n#EXTINF:4,\ns.ts\n#EXT-X-ENDLIST\n"

@@ -214,7 +214,7 @@ import Testing
     }
 
     @Test(
-        "E509: a player receives audio, and a browser receives a page from the same URL without Vary, in any order",
+        "E509: a player receives audio, and a browser receives a page from the same URL without Vary, in either order",
         arguments: ["Mozilla/5.0", "VLC/3.0"], [FreshnessPolicy.http, .revalidate])
     func userAgents(first: String, freshness: FreshnessPolicy) async throws {
         let song = OriginContent.data(.mpegAudio(frames: 300))

@@ -7,7 +7,7 @@ import SpoolProxy
 import SpoolTesting
 import Testing
 
-/// Origins whose responses do not prove that two of them are the same version, or wrongly claim it.
+/// Origins whose responses do not prove, or wrongly claim, that they belong to the same version.
 @Suite(.timeLimit(.minutes(5))) struct VersionTests {
     private static let film = PatternBytes(seed: 7, length: 3_000_000)
 
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("Media whose ETag differs for each range is received at the first try", arguments: [true, false])
+    @Test("Media whose ETag differs for each range is received on the first attempt", arguments: [true, false])
     func tagOfEachRange(isStrong: Bool) async throws {
         let rule = OriginRule(
             0..<Int.max,
@@ -86,7 +86,7 @@ import Testing
         try await checkEpisodes(["/episode": resource])
     }
 
-    @Test("A podcast that redirects each request to a new session is received from one session")
+    @Test("A podcast whose URL redirects each request to a new session is received from one session")
     func sessions() async throws {
         let rule = OriginRule(
             0..<Int.max, prepare: { $1.refusal = OriginRefusal(302, ["Location": "/session\($0.index % 32)"]) })

@@ -86,7 +86,7 @@ struct PlayTests {
         }
     }
 
-    @Test("The message for a playlist that can't be loaded names the cause, and the server that plays stored streams")
+    @Test("If a playlist can't be loaded, the error states the cause and suggests spool serve")
     func playlist() async throws {
         try await withOrigin(["/gone.m3u8": .pattern(1, .status(404))]) { origin, spool in
             for (url, cause) in [
@@ -95,7 +95,7 @@ struct PlayTests {
             ] {
                 let result = try await spool.run("play", url, "--headless")
                 #expect(result.status == 1 && result.complaints.count == 1, "\(result.errors)")
-                let message = "error: \(url) can't be played: \(cause) (“spool serve” "
+                let message = "error: \(url) can't be played: \(cause) (use “spool serve” "
                 #expect(result.errors.hasPrefix(message), "\(result.errors)")
             }
         }

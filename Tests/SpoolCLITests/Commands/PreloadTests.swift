@@ -97,7 +97,7 @@ struct PreloadTests {
     }
 
     @Test(
-        "A document that is not a playlist, at the URL of a playlist, causes an error, and is neither stored nor pinned",
+        "If the URL of a playlist returns another document, preload and offline add fail, and do not store or pin it",
         arguments: [("/a.m3u8", "text/html"), ("/a.m3u8", "video/mp2t"), ("/a.mpd", "text/html"), ("/a.mpd", nil)])
     func notPlaylist(path: String, type: String?) async throws {
         let page = OriginResource(.data(Data("<html><body>Sign in</body></html>".utf8)), contentType: type)

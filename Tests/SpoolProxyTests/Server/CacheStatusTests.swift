@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test("A response is not reported as stored after the disk has rejected bytes, until the disk accepts bytes again")
+    @Test("After the disk has rejected bytes, responses are not reported as stored until the disk accepts bytes again")
     func fullDisk() async throws {
         var media = OriginResource.pattern(300_000)
         media.headerFields[.cacheControl] = "max-age=1000"

@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test(
-        "E348: a compressed playlist whose URL names its origin is not sent unchanged, and the player is redirected",
+        "E348: in forward mode, a player that requests a compressed playlist is redirected to the origin",
         arguments: [FreshnessPolicy.http, .revalidate, .immutable])
     func redirected(freshness: FreshnessPolicy) async throws {
         try await ProxyServer.run(freshness: freshness, upstream: originWithBrotli()) { server, _ in

@@ -49,7 +49,7 @@ import Testing
     ]
 
     @Test(
-        "E500: a playlist is rewritten even if its type, first line, line ends or comments are unusual",
+        "E500: a playlist is rewritten even if its type, first line, line endings or comments are unusual",
         arguments: lists.indices, [true, false])
     func unusual(_ index: Int, hasLength: Bool) async throws {
         let (text, type) = Self.lists[index]
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "E500: a playlist with the type of large or live media is not sent unchanged",
+        "E500: a playlist with the type of other content is not sent unchanged",
         arguments: ["video/mp4", "audio/mpeg", "font/woff", "application/json", "text/event-stream"], [0, 30_000])
     func otherType(_ type: String, commentCount: Int) async throws {
         let text = "#EXTM3U\n" + String(repeating: "# a comment\n", count: commentCount) + Self.master
@@ -100,7 +100,7 @@ import Testing
     }
 
     @Test(
-        "E348: a compressed response without the name or type of a playlist is not sent, either",
+        "E348: a compressed response is redirected even if neither its path nor its type indicates a playlist",
         arguments: ["gzip", "br"])
     func compressed(coding: String) async throws {
         let fields: HTTPFields = [.contentType: "application/octet-stream", .contentEncoding: coding]
