@@ -161,7 +161,7 @@ public final class ProxyServer: Service, MediaServer, Sendable {
                     cache: cache, operatorSettings: configuration.operatorSettings, origins: rulesOfOrigins,
                     hosts: configuration.hostOverrides, origin: own, originFields: configuration.originFields,
                     preloads: preloads),
-                playsMedia: own == nil && pages != .only)
+                servesAllOrigins: own == nil && pages != .only)
             return ProxyService(
                 configuration: configuration, date: date, executor: cache.readingExecutor,
                 trustedProxies: trustedProxies,

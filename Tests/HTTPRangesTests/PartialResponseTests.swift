@@ -320,7 +320,7 @@ private let laterDate = HTTPDate(secondsSince1970: 784_115_377)
         #expect(evaluate(makeResponse(206, type, ("Content-Range", "bytes 500-599/1000"))).isMalformed)
     }
 
-    @Test("A5: a 200 that contains only a part is rejected; otherwise its Content-Range is ignored (9110 §14.4)")
+    @Test("A5: a 200 with only a part is rejected, and the Content-Range of any other 200 is ignored (RFC 9110 §14.4)")
     func partAsWhole() throws {
         let part = ("Content-Range", "bytes 500-599/1000")
         #expect(evaluate(makeResponse(200, part, ("Content-Length", "100"))).isMalformed)

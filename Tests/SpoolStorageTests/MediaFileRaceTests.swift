@@ -68,7 +68,7 @@ struct MediaFileRaceTests {
         reopened.endHold(hold)
     }
 
-    @Test("E58: a file descriptor counts toward the limit until it has been closed, not only until its close starts")
+    @Test("E58: a file descriptor still counts toward the limit while it is being closed")
     func countedWhileClosing() throws {
         let pool = FilePool(limit: 1)
         let pooled = PooledFile(

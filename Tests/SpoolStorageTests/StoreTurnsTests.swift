@@ -59,7 +59,7 @@ struct StoreTurnsTests {
             try await fixture.store(name, length: count * block, in: store)
             #expect(try await store.setPinned(true, StoreFixture.key(name)))
         }
-        // The eviction that frees space in advance has found no media.
+        // The eviction that frees space in advance finds nothing to evict.
         await store.waitUntilIdle()
         #expect(try await store.setPinned(false, key))
         // The small resource is evicted completely to free one block.

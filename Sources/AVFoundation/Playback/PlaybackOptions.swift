@@ -127,7 +127,7 @@ private enum MediaFormats {
         // `data` URLs do not open files or connections. An empty list would mean libavformat's default protocols.
         let protocols = mayReachNetwork ? ["http", "https", "httpproxy", "tcp", "tls", "crypto", "data"] : ["data"]
         // Without these options, libavformat waits for the headers of the next segment before it reads an available
-        // one. It also ends a live stream that has no new segments after 3 to 100 reloads, depending on its version.
+        // one. It also ends a live stream after 3 to 100 reloads without a new segment.
         let segments =
             mayReachNetwork ? ["http_multiple=0", "max_reload=\(Int32.max)", "m3u8_hold_counters=\(Int32.max)"] : []
         let lists = [

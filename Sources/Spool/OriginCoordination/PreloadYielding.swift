@@ -57,7 +57,7 @@ struct PreloadYielding: Sendable {
         let origin: String
         let changed: @Sendable () -> Void
         var phase = Phase.free
-        /// The origins whose players are waiting, but do not share a bottleneck with this preload.
+        /// The origins that have waiting players, but do not share a bottleneck with this preload's origin.
         var unrelated: Set<String> = []
 
         mutating func review(_ waiting: Set<String>, at now: Duration, among origins: KnownOrigins) {

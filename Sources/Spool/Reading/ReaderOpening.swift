@@ -19,7 +19,7 @@ struct ReaderOpening: Sendable {
     /// Whether the reader needs only the response headers.
     var isForHeaders: Bool { range == MediaResource.beginning }
 
-    /// Opens the resource, and a reader in it.
+    /// Opens the resource and a reader of it.
     ///
     /// - Parameters:
     ///   - asked: The offset of the last seek, or `nil` before the first seek.

@@ -160,7 +160,7 @@ struct StoredFreshness: Codable, Sendable, Hashable {
     enum Exclusion: String, Codable, Sendable {
         /// The origin has a different version, of which no byte has been received yet.
         case superseded
-        /// The version is an error instead of media, such as a page or an empty body.
+        /// The version is not media but an error, such as a web page or an empty body.
         case error
     }
 

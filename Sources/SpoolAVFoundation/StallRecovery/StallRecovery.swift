@@ -125,7 +125,8 @@ import Foundation
         }
     }
 
-    /// The mark of the main queue. `@unchecked`: a key is only compared, and never written.
+    /// A value that is set only on the main queue, and shows whether code runs there. `@unchecked`: a key is only
+    /// compared, and never written.
     private struct MainQueueMark: @unchecked Sendable {
         let key = DispatchSpecificKey<Bool>()
 

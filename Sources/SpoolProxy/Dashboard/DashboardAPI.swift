@@ -21,7 +21,7 @@ struct DashboardAPI: Sendable {
     let feed: DashboardFeed
     let actions: OperatorActions
     /// Whether the server provides the media of all origins at this address.
-    let playsMedia: Bool
+    let servesAllOrigins: Bool
     private let durations = KnownDurations()
 
     private var cache: MediaCache { feed.cache }
@@ -143,7 +143,7 @@ struct DashboardAPI: Sendable {
         return DashboardDetails(
             resource: DashboardResource(presentation), details: details,
             parts: sorted.map { DashboardResource(StoredPresentation(media: $0)) },
-            mediaURL: details.isURLComplete && playsMedia ? Self.mediaURL(of: details.resource) : nil,
+            mediaURL: details.isURLComplete && servesAllOrigins ? Self.mediaURL(of: details.resource) : nil,
             duration: await durations.duration(of: details.resource, in: cache),
             requests: cache.traffic.requests(for: keys, limit: DashboardDetails.requestLimit)
                 .map { OriginRequestReport($0) },

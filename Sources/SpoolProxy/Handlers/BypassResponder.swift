@@ -148,7 +148,7 @@ struct BypassResponder: Sendable {
     private func invalidate(_ url: OriginURL, _ fields: HTTPFields) async {
         var changed = [url]
         for name in [HTTPField.Name.location, .contentLocation] {
-            if let other = fields[name].flatMap(url.sameOrigin) { changed.append(other) }
+            if let other = fields[name].flatMap(url.sameOriginURL) { changed.append(other) }
         }
         do {
             try await cache.invalidate(changed.compactMap(\.url))
@@ -175,7 +175,7 @@ final class BypassedResources: Sendable {
 
     /// Returns whether requests for a resource bypass the cache at the given time, in seconds since 1970.
     ///
-    /// - Parameter name: The result of ``name(of:_:)``.
+    /// - Parameter name: The result of ``requestHash(of:_:)``.
     func contains(_ name: Int, at now: Int64) -> Bool { known.withLock { $0[name].map { now < $0 } ?? false } }
 
     /// Makes requests for a resource bypass the cache for some time.
@@ -186,7 +186,7 @@ final class BypassedResources: Sendable {
     /// Returns a hash of a resource's key and of the header fields of a request.
     ///
     /// The hash includes all header fields that reach the origin, because the response may depend on any of them.
-    static func name(of key: CacheKey, _ fields: HTTPFields) -> Int {
+    static func requestHash(of key: CacheKey, _ fields: HTTPFields) -> Int {
         var hasher = Hasher()
         hasher.combine(key)
         hasher.combine(fields.requestHash)

@@ -21,7 +21,7 @@ struct MediaResponder: Sendable {
     let sources: SourceRegistry
     let originCookies = OriginCookies()
     /// The resources that bypass the cache for some time.
-    let passed = BypassedResources()
+    let bypassed = BypassedResources()
 
     /// The time limit for the response to a preload by the server's operator.
     private static let preloadTimeout = Duration.seconds(3600)
@@ -43,8 +43,8 @@ struct MediaResponder: Sendable {
         source.presentation = manifests.knowledge.manifest(of: call.url)
         // Delivery directives identify a playlist, even if the key policy of the cache ignores queries.
         if HLSDelivery.hasDirectives(call.url) { source.key = CacheKeyPolicy.url.key(for: source.url) }
-        let client = BypassedResources.name(of: cache.key(for: source), call.fields)
-        if passed.contains(client, at: date.second) {
+        let client = BypassedResources.requestHash(of: cache.key(for: source), call.fields)
+        if bypassed.contains(client, at: date.second) {
             return try await bypass(request, call, hold: hold)
         }
         if try await isUncachedKey(source, call) {
@@ -70,7 +70,7 @@ struct MediaResponder: Sendable {
                 let opened = try await open(range, of: known, opener, for: request, call, hold: hold)
                 known = opened
                 if call.isReverse, !directives.onlyIfCached, cookies.isEmpty, needsOwnCookies(opened.head) {
-                    passed.insert(client, at: date.second)
+                    bypassed.insert(client, at: date.second)
                     guard let own = opened.takeCookies(for: source) else {
                         opened.reader.cancel()
                         return try await bypass(request, call, hold: hold)
@@ -122,7 +122,7 @@ struct MediaResponder: Sendable {
                 if !directives.onlyIfCached, ResponseBuilder.isOnlyForClient(error, for: request) {
                     configuration.logger.notice(
                         "\(error); for 2 minutes, requests for this media with the same header fields bypass the cache")
-                    passed.insert(client, at: date.second)
+                    bypassed.insert(client, at: date.second)
                     return try await bypass(request, call, hold: hold)
                 }
                 if !directives.onlyIfCached, ResponseBuilder.mustRequestAgain(error, for: request) {

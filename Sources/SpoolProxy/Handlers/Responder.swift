@@ -105,7 +105,7 @@ struct Responder: Sendable {
     private func relocated(_ response: Response, _ call: OutgoingRequest) -> Response {
         // An empty reference would become the path of the request, so the client would follow it in a loop.
         guard call.isReverse, let location = response.head.fields[.location], !location.isEmpty else { return response }
-        guard let target = call.url.sameOrigin(location) else { return response }
+        guard let target = call.url.sameOriginURL(location) else { return response }
         var response = response
         let fragment = URIReference(location).fragment.map { "#" + $0 } ?? ""
         response.head.fields[.location] = call.proxied(target) + fragment

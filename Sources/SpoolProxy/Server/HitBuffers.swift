@@ -33,10 +33,10 @@ final class HitBuffers {
     func putBack(_ buffer: ByteBuffer) { spare = buffer }
 
     /// Counts a buffer that is being sent.
-    func sending(_ buffer: ByteBuffer) { unsent += buffer.storageCapacity }
+    func willSend(_ buffer: ByteBuffer) { unsent += buffer.storageCapacity }
 
     /// Takes a buffer back after it has been sent, or after its connection has been closed.
-    func sent(_ buffer: ByteBuffer) {
+    func didSend(_ buffer: ByteBuffer) {
         unsent -= buffer.storageCapacity
         putBack(buffer)
     }

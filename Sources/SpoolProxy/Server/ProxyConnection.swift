@@ -211,7 +211,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
         setStallDeadline()
         let written = context.eventLoop.makePromise(of: Void.self)
         written.futureResult.assumeIsolated().whenComplete { result in
-            if let slice = hit.slice { slice.release() } else { self.table.buffers.sent(hit.buffer) }
+            if let slice = hit.slice { slice.release() } else { self.table.buffers.didSend(hit.buffer) }
             var isSent = false
             if case .success = result {
                 isSent = true
@@ -222,7 +222,7 @@ final class ProxyConnection: ChannelDuplexHandler, RemovableChannelHandler {
             self.responded(keeps: isSent)
         }
         guard let slice = hit.slice else {
-            table.buffers.sending(hit.buffer)
+            table.buffers.willSend(hit.buffer)
             return context.writeAndFlush(wrapOutboundOut(.byteBuffer(hit.buffer)), promise: written)
         }
         let cork = TCPCork(context.channel)

@@ -95,7 +95,7 @@ package struct OriginURL: Hashable, Sendable, CustomStringConvertible {
 
     /// Returns the target of a reference in a response for this URL, or `nil` if it is invalid or has a different
     /// origin.
-    package func sameOrigin(_ reference: String) -> OriginURL? {
+    package func sameOriginURL(_ reference: String) -> OriginURL? {
         let parts = URIReference(reference).resolved(against: self.reference)
         let other = try? OriginURL(parts)  // This fails only if the URL is invalid.
         return other?.isSameOrigin(as: self) == true ? other : nil

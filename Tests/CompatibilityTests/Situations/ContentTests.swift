@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test("E495: an empty response with a length is forwarded but not stored, and the next request receives the track")
+    @Test("E495: a response with Content-Length 0 is forwarded but not stored, and the next request receives the track")
     func empty() async throws {
         let rule = OriginRule(
             0..<1,

@@ -60,7 +60,7 @@ struct AdversarialDraft {
         case 18:
             (path, routeRefusals) = (origin + "/missing-\(random.below(50))", [404])
         case 19:
-            // The URL was not requested before.
+            // The URL has not been requested before.
             (path, routeRefusals) = (origin + "/media-2.mp4?\(random.next())", [200])
         case 20 where !target.isReverse:
             path = random.pick([

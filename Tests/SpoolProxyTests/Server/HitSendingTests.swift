@@ -137,12 +137,12 @@ import Testing
                     slice.release()
                     break
                 }
-                buffers.sending(hit.buffer)
+                buffers.willSend(hit.buffer)
                 unsent.append(hit.buffer)
             }
             let memory = unsent.reduce(0) { $0 + $1.storageCapacity }
             #expect(memory >= HitBuffers.unsentLimit && memory < HitBuffers.unsentLimit + 64 << 10)
-            for buffer in unsent { buffers.sent(buffer) }
+            for buffer in unsent { buffers.didSend(buffer) }
             #expect(try hit().slice == nil)
         }
     }

@@ -31,7 +31,7 @@ struct SourceIdentityTests {
         }
     }
 
-    @Test("Under http freshness, users with different credentials have different keys, even with a custom key")
+    @Test("With HTTP freshness, users with different credentials have separate cache keys, even if the app sets a key")
     func ownKeyAndCredentials() async throws {
         let stage = try MemoryStage([:], freshness: .http)
         let cache = try await stage.open()

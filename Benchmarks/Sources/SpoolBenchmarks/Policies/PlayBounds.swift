@@ -55,7 +55,7 @@ struct PlayBounds: Sendable {
             ? 0 : Double(counted.count { !missing.contains($0.session) }) / Double(counted.count)
     }
 
-    /// Returns whether each access finds its block, if the hits among the accesses in `isCounted` are maximized. `nil`
+    /// Returns for each access whether it is a hit, if the number of hits marked in `isCounted` is maximized. `nil`
     /// counts all accesses.
     private static func kept(
         _ blocks: [Int32], counting isCounted: [Bool]?, capacity: Int, blockCount: Int
