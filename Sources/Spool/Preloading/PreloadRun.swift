@@ -53,10 +53,7 @@ final class PreloadRun {
                     media = media.copy()
                     continue
                 }
-                // The empty file would count as complete if it stayed in the cache. A failure does not matter, because
-                // the file is requested again when it is opened again.
-                _ = try? await media.remove()
-                throw media.emptyError
+                throw await media.removeEmptyResponse()
             }
             let (count, total) = (try await media.keptRanges(of: fetchedRanges).byteCount, fetchedRanges.byteCount)
             if count == total {

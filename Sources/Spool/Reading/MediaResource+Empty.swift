@@ -2,7 +2,7 @@ import Foundation
 import HTTPRanges
 package import SpoolStorage
 
-/// The detection of empty responses from origins.
+/// The empty responses that some origins send instead of media.
 extension MediaResource {
     /// The file name extensions of subtitles.
     private static let subtitleExtensions: Set<String> = ["vtt", "webvtt", "srt", "ttml", "dfxp"]
@@ -20,8 +20,11 @@ extension MediaResource {
         return !isSubtitle && !Self.subtitleExtensions.contains(source.url.pathExtension.lowercased())
     }
 
-    /// The error for a response for which ``isEmptyByMistake`` is `true`.
-    package var emptyError: CacheError {
-        CacheError(.malformedResponse, "\(source.redactedURL): the origin sent an empty response", key: key)
+    /// Removes a response for which ``isEmptyByMistake`` is `true`, because it would count as complete media.
+    ///
+    /// - Returns: The error to report.
+    package func removeEmptyResponse() async -> CacheError {
+        _ = try? await remove()  // The resource is requested again when it is opened again.
+        return CacheError(.malformedResponse, "\(source.redactedURL): the origin sent an empty response", key: key)
     }
 }

@@ -53,9 +53,8 @@ package struct PreloadOutcome: Sendable {
             let prefix = await Self.start(of: media)
         else { return }
         if let reason = ManifestKind.contradiction(of: prefix, toExtension: source.url.pathExtension) {
-            // If the document stayed stored, it would be used instead of the playlist. A failure does not matter,
-            // because the document is evicted later.
-            _ = try? await media.remove()
+            // If the document stayed stored, it would be used instead of the playlist.
+            _ = try? await media.remove()  // If this fails, the document is evicted later.
             (storedBytes, isComplete, isWrongDocument) = (0, false, true)
             error = CacheError(.malformedResponse, "\(source.redactedURL) \(reason)", key: media.key)
             return

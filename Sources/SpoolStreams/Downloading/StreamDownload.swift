@@ -106,11 +106,7 @@ struct StreamDownload: Sendable {
                         for _ in 0..<Self.attempts {
                             if let downloaded = try await download(file, tally) { return .success(downloaded) }
                         }
-                        // The empty file would count as stored if it stayed in the cache. A failure does not matter,
-                        // because the file is requested again when it is opened again.
-                        let media = media(at: try Self.url(of: file.url))
-                        _ = try? await media.remove()
-                        return .failure(media.emptyError)
+                        return .failure(await media(at: try Self.url(of: file.url)).removeEmptyResponse())
                     } catch let error as CacheError where Self.isMissingFile(error) {
                         return .failure(error)
                     }
