@@ -28,13 +28,13 @@ struct PreloadTests {
             let report = try #require(reports.first)
             #expect(result.status == 0 && result.errors.isEmpty && reports.count == 1)
             #expect(report.url == origin.url(path).absoluteString && report.complete)
-            #expect(report.landed == report.wanted)
+            #expect(report.storedBytes == report.wanted)
             let length = OriginContent.file(file).length
             // In an Ogg file, the duration is in the last 64 KiB.
             let share = [.ogg, .opus].contains(sample) ? length / 20 + 65_536 : length / 20
-            #expect(report.landed <= share, "\(report.landed) of \(length)")
+            #expect(report.storedBytes <= share, "\(report.storedBytes) of \(length)")
             let sent = origin.log.bytesSent()
-            #expect(sent <= bound(length, wanted: report.landed) && sent == origin.log.distinctBytesSent(path))
+            #expect(sent <= bound(length, wanted: report.storedBytes) && sent == origin.log.distinctBytesSent(path))
             #expect(origin.log.exchanges.count <= 6)
 
             await origin.stop()
@@ -60,7 +60,7 @@ struct PreloadTests {
             let reports: [PreloadOutput] = try result.json()
             #expect(reports.map(\.url) == ["/a", "/gone", "/c", "/b"].map { origin.url($0).absoluteString })
             #expect(reports.map(\.complete) == [true, false, true, true])
-            #expect(reports.map(\.landed) == [100_000, 0, 100_000, 100_000])
+            #expect(reports.map(\.storedBytes) == [100_000, 0, 100_000, 100_000])
             #expect(reports.map(\.wanted) == [100_000, nil, 100_000, 100_000])
             #expect(result.status == 1 && result.complaints.count == 1 && result.errors.contains("/gone"))
             let text = try await spool.run(arguments)
@@ -87,7 +87,7 @@ struct PreloadTests {
                 let result = try await spool.run(["preload", "--json", url] + option)
                 let report = try #require(try result.json([PreloadOutput].self).first)
                 #expect(result.status == 0 && report.complete, "\(result.errors)")
-                #expect(report.landed == bytes && report.wanted == bytes)
+                #expect(report.storedBytes == bytes && report.wanted == bytes)
                 #expect(origin.log.bytesSent() == bytes)
             }
             let live = try await spool.run("preload", origin.url("/live.m3u8").absoluteString, "--json")
@@ -112,7 +112,7 @@ struct PreloadTests {
                     result.status == 1 && result.errors.contains("error: \(url) is not \(cause)"), "\(result.errors)")
                 if arguments[0] == "preload" {
                     let report = try #require(try result.json([PreloadOutput].self).first)
-                    #expect(!report.complete && report.landed == 0)
+                    #expect(!report.complete && report.storedBytes == 0)
                 } else {
                     #expect(result.text == "[]\n", "\(result.text)")
                 }
@@ -145,7 +145,7 @@ struct PreloadTests {
         try await withOrigin(["/a.wav": OriginResource(.file(file))]) { origin, spool in
             let url = origin.url("/a.wav").absoluteString
             let five: [PreloadOutput] = try await spool.run("preload", url, "--seconds", "5", "--json").json()
-            #expect(five[0].landed > 470_000 && five[0].landed < 500_000)
+            #expect(five[0].storedBytes > 470_000 && five[0].storedBytes < 500_000)
             let all: [PreloadOutput] = try await spool.run("preload", url, "--all", "--json").json()
             #expect(all[0].complete && all[0].wanted == OriginContent.file(file).length)
             await origin.stop()
@@ -196,7 +196,7 @@ struct PreloadTests {
             }
             let last = try await spool.run("preload", "--file", "list", "--all", "--jobs", "16", "--json")
             let reports: [PreloadOutput] = try last.json()
-            #expect(last.status == 0 && reports.allSatisfy { $0.complete && $0.landed == length })
+            #expect(last.status == 0 && reports.allSatisfy { $0.complete && $0.storedBytes == length })
             let verified = try await spool.run("verify", "--json").json(VerifyOutput.self)
             #expect(verified.bad == 0 && verified.blocks == count * 5)
             let twice = paths.reduce(0) { $0 + origin.log.bytesSent($1) - origin.log.distinctBytesSent($1) }
@@ -207,7 +207,12 @@ struct PreloadTests {
 
 struct PreloadOutput: Decodable {
     var url: String
-    var landed: Int64
+    var storedBytes: Int64
     var wanted: Int64?
     var complete: Bool
+
+    private enum CodingKeys: String, CodingKey {
+        case url, wanted, complete
+        case storedBytes = "landed"
+    }
 }

@@ -176,7 +176,7 @@ import FoundationNetworking
             let ended = try await Self.serving(spool, "--freshness immutable") { _ in
                 let result = try await spool.run("preload", url, "--bytes", "300000", "--json")
                 let reports = try result.json([PreloadOutput].self)
-                #expect(result.status == 0 && reports.map(\.complete) == [true] && reports[0].landed == 300_000)
+                #expect(result.status == 0 && reports.map(\.complete) == [true] && reports[0].storedBytes == 300_000)
                 #expect(try await spool.untilStored(300_000, of: url) >= 300_000)
                 let again = try await spool.run("preload", url, "--bytes", "300000")
                 #expect(again.status == 0)
@@ -204,7 +204,7 @@ import FoundationNetworking
                     let url = origin.url(path).absoluteString
                     let result = try await spool.run("preload", url, "--all", "--json")
                     let report = try #require(try result.json([PreloadOutput].self).first)
-                    #expect(result.status == 1 && !report.complete && report.landed < 700_000)
+                    #expect(result.status == 1 && !report.complete && report.storedBytes < 700_000)
                     #expect(result.complaints.count == 1 && result.errors.contains(url), "\(result.errors)")
                     #expect(result.errors.contains(reason), "\(result.errors)")
                 }
