@@ -2,7 +2,6 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 import Spool
-import Synchronization
 
 #if AsyncHTTPClient && (os(Linux) || os(macOS))
 import NIOCore
@@ -21,6 +20,8 @@ enum ManifestDecompression {
     static let maximumBytes = 16 << 20
     /// The maximum size of a compressed manifest, in bytes.
     static let maximumCompressedBytes = 4 << 20
+    /// The memory for all compressed manifests, because many origins may send them slowly.
+    static let memory = ManifestMemory(limit: 64 << 20)
 
     /// Returns a response with its manifest decompressed, or any other response unchanged.
     ///
@@ -33,10 +34,10 @@ enum ManifestDecompression {
         let fields = response.head.headerFields
         guard request.method == .get, request.headerFields[.acceptEncoding] == "identity", response.head.status == .ok,
             let coding = fields[.contentEncoding]?.lowercased(), ["gzip", "x-gzip", "deflate"].contains(coding),
-            fields.indicateManifest(at: response.url.path)
+            ManifestHint.isInFields(fields) || ManifestHint.isInPath(response.url.path)
         else { return response }
         let name = response.url.nameForMessages
-        let memory = Memory()
+        let share = ManifestMemory.Share(of: memory)
         var received = Data()
         for try await chunk in response.body {
             chunk.withUnsafeBytes { received.append(contentsOf: $0) }
@@ -45,14 +46,14 @@ enum ManifestDecompression {
                 throw UpstreamError(
                     .malformedResponse, "\(name) sent a manifest that is too large (limit: \(limit) bytes)")
             }
-            try memory.add(chunk.count, name: name)
+            try resize(share, to: received.count, name: name)
         }
         var result = response
-        result.body = UpstreamBody(Pieces(bytes: [received], memory: memory))
+        result.body = UpstreamBody(Pieces(bytes: [received], memory: share))
         if isCompressed(received) {
             guard let pieces = try inflate(received, name: name) else { return result }
-            try memory.add(pieces.reduce(0) { $0 + $1.count }, name: name)
-            result.body = UpstreamBody(Pieces(bytes: pieces, memory: memory))
+            try resize(share, to: pieces.reduce(received.count) { $0 + $1.count }, name: name)
+            result.body = UpstreamBody(Pieces(bytes: pieces, memory: share))
         } else if !isText(received) {
             return result
         }
@@ -69,46 +70,21 @@ enum ManifestDecompression {
     /// A body in memory.
     private struct Pieces: AsyncSequence, Sendable {
         let bytes: [Data]
-        let memory: Memory
+        let memory: ManifestMemory.Share
 
         func makeAsyncIterator() -> Iterator { Iterator(rest: bytes[...], memory: memory) }
 
         struct Iterator: AsyncIteratorProtocol {
             var rest: ArraySlice<Data>
-            let memory: Memory
+            let memory: ManifestMemory.Share
 
             mutating func next() async -> Data? { rest.popFirst() }
         }
     }
 
-    /// The memory of one manifest. All manifests together have a limit, because many origins may send them slowly.
-    /// Small manifests always get memory, so that large ones can't prevent the playback of all other streams.
-    final class Memory: Sendable {
-        /// The limit for all manifests, in bytes.
-        static let limit = 64 << 20
-        private static let smallBytes = 256 << 10
-        private static let used = Mutex(0)
-        private let count = Mutex(0)
-
-        deinit {
-            let bytes = count.withLock { $0 }
-            Self.used.withLock { $0 -= bytes }
-        }
-
-        /// Adds bytes to the memory of this manifest.
-        ///
-        /// - Throws: ``UpstreamError`` with code `other` if the limit for all manifests is reached.
-        func add(_ bytes: Int, name: String) throws(UpstreamError) {
-            let isSmall = count.withLock { $0 + bytes <= Self.smallBytes }
-            let isAllowed = Self.used.withLock { used in
-                guard isSmall || used + bytes <= Self.limit else { return false }
-                used += bytes
-                return true
-            }
-            guard isAllowed else {
-                throw UpstreamError(.other, "\(name): too many compressed manifests are being received")
-            }
-            count.withLock { $0 += bytes }
+    private static func resize(_ share: ManifestMemory.Share, to bytes: Int, name: String) throws(UpstreamError) {
+        guard share.resizeIfPossible(to: bytes) else {
+            throw UpstreamError(.other, "\(name): too many compressed manifests are being received")
         }
     }
 

@@ -1,31 +1,30 @@
-#if Proxy
 import Synchronization
 
-/// The memory that the manifests for all clients may occupy at the same time.
+/// The memory that manifests may occupy at the same time.
 ///
 /// A manifest is in memory while it is received, rewritten and sent. With a slow origin or a slow client, this can take
 /// minutes.
-final class ManifestMemory: Sendable {
+package final class ManifestMemory: Sendable {
     /// The default of ``limit``, in bytes.
-    static let defaultLimit = 256 << 20
+    package static let defaultLimit = 256 << 20
     /// The maximum size of a small manifest, in bytes.
     private static let smallBytes = 256 << 10
 
     /// The maximum number of bytes.
-    let limit: Int
+    package let limit: Int
     private let used = Mutex(0)
 
-    init(limit: Int = ManifestMemory.defaultLimit) { self.limit = limit }
+    package init(limit: Int = ManifestMemory.defaultLimit) { self.limit = limit }
 
     /// The number of bytes that manifests occupy now.
-    var usedBytes: Int { used.withLock { $0 } }
+    package var usedBytes: Int { used.withLock { $0 } }
 
     /// The memory for one manifest. The memory is returned when the last response that uses the manifest has been sent.
-    final class Share: Sendable {
+    package final class Share: Sendable {
         private let memory: ManifestMemory
         private let count = Mutex(0)
 
-        init(of memory: ManifestMemory) { self.memory = memory }
+        package init(of memory: ManifestMemory) { self.memory = memory }
 
         deinit {
             let bytes = count.withLock { $0 }
@@ -35,14 +34,8 @@ final class ManifestMemory: Sendable {
         /// Changes the size of the share, in bytes. Small manifests always get memory, so that clients of large ones
         /// can't prevent the playback of all other streams.
         ///
-        /// - Throws: `RequestFailure` with status 503 if too little memory is left. In that case, the size does not
-        ///   change.
-        func resize(to bytes: Int) throws {
-            guard resizeIfPossible(to: bytes) else { throw ManifestMemory.exhausted }
-        }
-
-        /// Changes the size like ``resize(to:)``, and returns `false` if too little memory is left.
-        func resizeIfPossible(to bytes: Int) -> Bool {
+        /// - Returns: `false` if too little memory is left. In that case, the size does not change.
+        package func resizeIfPossible(to bytes: Int) -> Bool {
             count.withLock { count in
                 let isAllowed = memory.used.withLock { used in
                     guard bytes <= max(count, ManifestMemory.smallBytes) || used - count + bytes <= memory.limit else {
@@ -56,8 +49,4 @@ final class ManifestMemory: Sendable {
             }
         }
     }
-
-    private static let exhausted = RequestFailure(
-        503, "too many large manifests are being sent at the same time", retryAfter: 5)
 }
-#endif

@@ -9,14 +9,6 @@ import Testing
 /// Tests of playlists and MPDs that an origin compresses without being asked to.
 @Suite("Decompression of manifests", .timeLimit(.minutes(1)))
 struct ManifestDecompressionTests {
-    private static var upstreams: [any Upstream] {
-        #if AsyncHTTPClient
-        [AsyncHTTPClientUpstream(), URLSessionUpstream()]
-        #else
-        [URLSessionUpstream()]
-        #endif
-    }
-
     private static let text =
         "#EXTM3U\n#EXT-X-TARGETDURATION:4\n"
         + String(repeating: "#EXTINF:4,\nhttps://elsewhere.test/s.ts\n", count: 40) + "#EXT-X-ENDLIST\n"
@@ -46,7 +38,7 @@ struct ManifestDecompressionTests {
         arguments: [("gzip", gzip), ("x-gzip", gzip), ("deflate", deflate)])
     func decompressed(coding: String, base64: String) async throws {
         try await OriginServer.run(["/a": try Self.playlist(base64, coding: coding)]) { origin in
-            for upstream in Self.upstreams {
+            for upstream in Transports.all {
                 // libcurl, on which URLSession is based on Linux, does not decompress `x-gzip` in all versions.
                 if upstream is URLSessionUpstream, coding != "gzip" { continue }
                 let response = try await upstream.open(UpstreamRequest(url: origin.url("/a")))
@@ -95,14 +87,13 @@ struct ManifestDecompressionTests {
     }
 
     @Test("E498: the memory for compressed playlists is limited, and is released after they have been read")
-    func memory() throws {
+    func memory() {
+        let limit = ManifestDecompression.memory.limit
         for _ in 0..<3 {
-            let first = ManifestDecompression.Memory()
-            try first.add(ManifestDecompression.Memory.limit * 3 / 4, name: "a")
-            let second = ManifestDecompression.Memory()
-            #expect(throws: UpstreamError.self) {
-                try second.add(ManifestDecompression.Memory.limit / 2, name: "b")
-            }
+            let first = ManifestMemory.Share(of: ManifestDecompression.memory)
+            #expect(first.resizeIfPossible(to: limit * 3 / 4))
+            let second = ManifestMemory.Share(of: ManifestDecompression.memory)
+            #expect(!second.resizeIfPossible(to: limit / 2))
         }
     }
 

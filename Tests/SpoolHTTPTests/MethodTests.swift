@@ -9,14 +9,6 @@ import Testing
 /// Tests of the requests that a proxy server sends in addition to `GET`.
 @Suite("Request methods and bodies", .timeLimit(.minutes(10)))
 struct MethodTests {
-    private static var upstreams: [any Upstream] {
-        #if AsyncHTTPClient
-        [AsyncHTTPClientUpstream(), URLSessionUpstream()]
-        #else
-        [URLSessionUpstream()]
-        #endif
-    }
-
     private func body(_ pieces: [[UInt8]]) -> UpstreamBody {
         UpstreamBody(
             AsyncStream<[UInt8]> { stream in
@@ -29,7 +21,7 @@ struct MethodTests {
     func bodies() async throws {
         let piece = [UInt8](repeating: 7, count: 100_000)
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
-            for (index, (upstream, hasLength)) in Self.upstreams.flatMap({ [($0, true), ($0, false)] }).enumerated() {
+            for (index, (upstream, hasLength)) in Transports.all.flatMap({ [($0, true), ($0, false)] }).enumerated() {
                 var request = UpstreamRequest(url: origin.url("/a"))
                 request.method = index % 2 == 0 ? .post : .put
                 request.body = body([piece, piece])
@@ -48,7 +40,7 @@ struct MethodTests {
     @Test("A response to HEAD contains headers but no body, and its connection is reused")
     func head() async throws {
         try await OriginServer.run(["/a": .pattern(1000)]) { origin in
-            for upstream in Self.upstreams {
+            for upstream in Transports.all {
                 for _ in 0..<2 {
                     var request = UpstreamRequest(url: origin.url("/a"))
                     request.method = .head
@@ -66,7 +58,7 @@ struct MethodTests {
     @Test("A redirect is followed only if following redirects is enabled and the method is GET or HEAD")
     func redirects() async throws {
         try await OriginServer.run(["/a": .redirect(to: "/b"), "/b": .pattern(10)]) { origin in
-            for upstream in Self.upstreams {
+            for upstream in Transports.all {
                 for (method, follows, status) in [
                     (.get, true, 200), (.head, true, 200), (.get, false, 302), (.head, false, 302),
                 ] as [(HTTPRequest.Method, Bool, Int)] {

@@ -1,18 +1,19 @@
 package import HTTPTypes
 
-extension HTTPFields {
-    /// Returns whether the type or the path of a response indicates an HLS playlist or an MPD.
-    ///
-    /// - Parameter path: The path of the URL, with or without percent encoding.
-    package func indicateManifest(at path: some StringProtocol) -> Bool {
-        let type = self[.contentType]?.lowercased() ?? ""
-        if type.contains("mpegurl") || type.contains("dash+xml") { return true }
-        return Self.hasManifestSuffix(path)
+/// The signs that a resource is an HLS playlist or an MPD. Only its first bytes prove it, because types and extensions
+/// are often wrong.
+package enum ManifestHint {
+    private static let suffixes = [".m3u8", ".m3u", ".mpd"]
+
+    /// Returns whether a path, with or without percent encoding, ends with the extension of a playlist or an MPD.
+    package static func isInPath(_ path: some StringProtocol) -> Bool {
+        let path = path.lowercased()
+        return suffixes.contains { path.hasSuffix($0) }
     }
 
-    /// Returns whether the suffix of a path is that of a playlist or an MPD.
-    private static func hasManifestSuffix(_ path: some StringProtocol) -> Bool {
-        let path = path.lowercased()
-        return [".m3u8", ".m3u", ".mpd"].contains { path.hasSuffix($0) }
+    /// Returns whether the fields of a response contain the type of a playlist or an MPD.
+    package static func isInFields(_ fields: HTTPFields) -> Bool {
+        guard let type = fields[.contentType]?.lowercased() else { return false }
+        return type.contains("mpegurl") || type.contains("dash+xml")
     }
 }

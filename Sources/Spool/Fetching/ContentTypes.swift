@@ -1,4 +1,5 @@
 import Foundation
+import HTTPRanges
 
 /// The rules that decide whether a response contains media, based on its `Content-Type` and its first bytes.
 ///
@@ -73,9 +74,9 @@ enum ContentTypes {
     /// Returns whether the extension of a URL is that of a media file, rather than of a page of a site.
     static func isMedia(_ url: URL) -> Bool { mediaExtensions.contains(url.pathExtension.lowercased()) }
 
-    /// Returns whether the extension of a URL is that of a playlist or an MPD.
+    /// Returns whether the extension of a URL is that of a playlist, including a list of stations, or of an MPD.
     static func isManifest(_ url: URL) -> Bool {
-        ["m3u", "m3u8", "mpd", "pls"].contains(url.pathExtension.lowercased())
+        ManifestHint.isInPath(url.path) || url.pathExtension.lowercased() == "pls"
     }
 
     private static let mediaExtensions: Set<String> = [

@@ -59,8 +59,7 @@ struct StoredHead: Codable, Sendable, Hashable {
     private static func storableAddress(_ url: URL, _ fields: HTTPFields, of redactedURL: String?) -> String? {
         let type = fields[.contentType]?.lowercased() ?? ""
         let isManifest =
-            ["mpegurl", "dash+xml", "text/", "xml"].contains { type.contains($0) }
-            || ["m3u8", "m3u", "mpd"].contains(url.pathExtension.lowercased())
+            ["mpegurl", "dash+xml", "text/", "xml"].contains { type.contains($0) } || ManifestHint.isInPath(url.path)
         let stored = MediaSource.redactedURL(of: url)
         return isManifest || stored == redactedURL ? stored : nil
     }

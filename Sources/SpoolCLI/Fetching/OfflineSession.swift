@@ -1,5 +1,6 @@
 #if Tools
 import ByteRanges
+import HTTPRanges
 import Spool
 import SpoolProxy
 
@@ -95,7 +96,7 @@ struct OfflineReport: Encodable, Sendable {
 
     private var state: String {
         guard complete else { return needsURL ? "  incomplete; to resume, give the URL again" : "  incomplete" }
-        let isPlaylist = [".m3u8", ".m3u", ".mpd"].contains { url.lowercased().hasSuffix($0) }
+        let isPlaylist = ManifestHint.isInPath(url)
         return isPlaylist ? "  only the playlist was checked; “spool offline add” checks all files" : ""
     }
 

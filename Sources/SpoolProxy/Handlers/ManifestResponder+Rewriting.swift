@@ -3,6 +3,7 @@ import Foundation
 import HTTPRanges
 import HTTPTypes
 import Spool
+import SpoolHTTP
 import SpoolStreams
 
 /// The rewriting of received manifests. This extension does not send them.

@@ -4,6 +4,7 @@ import HTTPRanges
 import HTTPTypes
 import NIOCore
 import Spool
+import SpoolHTTP
 import SpoolStreams
 
 /// The responder for HLS playlists and MPDs. It changes their references so that they point to the server.
@@ -91,9 +92,9 @@ struct ManifestResponder: Sendable {
 
     /// Returns a redirect to the origin instead of a response that is compressed although no compression was requested.
     ///
-    /// The server can't read the response, which may be a manifest. In forward mode, the server's URLs contain the name
-    /// of the origin. References and steering servers in an unchanged manifest could make a player send these URLs,
-    /// with the server's token, to other hosts. In reverse mode, the operator trusts the origin.
+    /// The server can't read the response, and it may be a manifest. In forward mode, the server's URLs contain the name
+    /// of the origin, and they may contain the token. An unchanged manifest could make a player send them to other
+    /// hosts. If the server has its own origin, the operator trusts that origin.
     ///
     /// - Returns: `nil` if the client may receive the response.
     /// - Throws: `RequestFailure` with status 502 if the client can't request the origin's URL itself.
@@ -155,7 +156,7 @@ struct ManifestResponder: Sendable {
 
     /// Returns whether the type or the path indicates a manifest.
     static func indicatesManifest(_ fields: HTTPFields, at url: OriginURL) -> Bool {
-        fields.indicateManifest(at: url.path)
+        ManifestHint.isInFields(fields) || ManifestHint.isInPath(url.path)
     }
 
     /// Returns whether reading the first bytes is cheap: the client requests them, or the resource is small.

@@ -2,6 +2,7 @@
 import HTTPRanges
 import NIOCore
 import Spool
+import SpoolHTTP
 import SpoolStreams
 import Synchronization
 

@@ -4,6 +4,7 @@ import HTTPRanges
 import HTTPTypes
 import NIOCore
 import Spool
+import SpoolHTTP
 import SpoolStorage
 
 /// One response that is ready to be sent: its head, and the source of its body.

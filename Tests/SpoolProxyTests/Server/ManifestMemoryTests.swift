@@ -4,6 +4,7 @@ import HTTPTypes
 import NIOCore
 import NIOEmbedded
 import Spool
+import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
 import Testing
