@@ -39,6 +39,9 @@ final class Exchange<Chunk: GatheredBytes>: Sendable {
     /// The number of received bytes that the consumer has not taken.
     var bufferedBytes: Int { state.withLock { $0.machine.bufferedBytes } }
 
+    /// Whether the consumer is waiting for a chunk.
+    var isAwaited: Bool { state.withLock { $0.machine.isAwaited } }
+
     private var cancelled: UpstreamError { UpstreamError(.cancelled, "the request to \(name) was cancelled") }
 
     // MARK: Transport side

@@ -37,6 +37,9 @@ struct ExchangeState<Chunk: GatheredBytes> {
     /// The number of received bytes that the consumer has not taken.
     var bufferedBytes: Int { buffered }
 
+    /// Whether the consumer is waiting for a chunk, which may still be received.
+    var isAwaited: Bool { !isOver && chunkWaiter != nil }
+
     /// Whether the transport has ended or the consumer has left.
     var isOver: Bool { outcome != nil || isClosed }
 
@@ -172,7 +175,7 @@ struct ExchangeState<Chunk: GatheredBytes> {
     /// Handles a tick, which occurs after each quarter of the idle timeout. Returns the kind of stall, or `nil` if the
     /// body has not stalled.
     mutating func tick() -> StallMeter.Stall? {
-        meter.tick(isWaited: !isOver && chunkWaiter != nil)
+        meter.tick(isWaited: isAwaited)
     }
 }
 
@@ -193,8 +196,8 @@ extension Data: GatheredBytes {}
 /// while a reader is waiting.
 ///
 /// A body that was never faster does not count as too slow, because another request would probably not be faster
-/// either. Below an eighth of the limit, any body is too slow. This type does not read a clock. A tick is a quarter of the idle timeout. Time without a waiting reader does
-/// not count.
+/// either. Below an eighth of the limit, any body is too slow. This type does not read a clock. A tick is a quarter of
+/// the idle timeout. Time without a waiting reader does not count.
 struct StallMeter {
     /// The kind of stall.
     enum Stall { case isSilent, isSlow }
