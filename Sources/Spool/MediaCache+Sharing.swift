@@ -14,7 +14,8 @@ extension MediaCache {
     ///
     /// If another request is waiting for the origin's response, this request also waits for that response, but only
     /// once. If it may not use the response, it is sent to the origin without waiting for other such requests. If the
-    /// other request ends without a response, one of the waiting requests is sent, and the others wait for its response.
+    /// other request ends without a response, one of the waiting requests is sent, and the others wait for its
+    /// response.
     ///
     /// - Parameters:
     ///   - directives: The request directives of the client.

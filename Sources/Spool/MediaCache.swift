@@ -221,8 +221,8 @@ public final class MediaCache: Sendable {
 }
 
 extension MediaCache {
-    /// Creates a cache whose media and catalog are in memory. Use it for tests, or if no data may remain on disk. With a
-    /// simulated transport, it does not need a network.
+    /// Creates a cache whose media and catalog are in memory. Use it for tests, or if no data may remain on disk. With
+    /// a simulated transport, it does not need a network.
     ///
     /// ```swift
     /// let cache = MediaCache.inMemory(upstream: FakeOrigin(), clock: clock)

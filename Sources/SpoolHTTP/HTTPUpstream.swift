@@ -83,8 +83,8 @@ extension HTTPUpstream {
         /// limit.
         ///
         /// The rate is measured over a period of ``lowSpeedTime`` during which a reader was always waiting for the
-        /// body. The limit applies only if the body was at least twice as fast before. An eighth of it always applies. It does not apply to a body
-        /// without `Content-Length`, such as a live stream.
+        /// body. The limit applies only if the body was at least twice as fast before. An eighth of it always applies.
+        /// It does not apply to a body without `Content-Length`, such as a live stream.
         public var lowSpeedLimit = 1000
         /// The time over which ``lowSpeedLimit`` is measured. The default is 30 seconds.
         public var lowSpeedTime: Duration = .seconds(30)

@@ -10,8 +10,8 @@ import Synchronization
 /// The transport uses the same ``/SpoolOrigin/OriginResource``s with the same faults, and the same
 /// ``/SpoolOrigin/OriginLog``, in which a delivered byte counts as sent. Bodies are delivered in pieces, as the reader
 /// requests them. With ``Delivery/manual``, only the bytes that the test has allowed are delivered. The transport does
-/// not follow redirects, and has neither timeouts nor a connection limit per host. It selects resources only by the path
-/// of the URL, and may be used from any task.
+/// not follow redirects, and has neither timeouts nor a connection limit per host. It selects resources only by the
+/// path of the URL, and may be used from any task.
 ///
 /// ```swift
 /// let upstream = ScriptedUpstream(["/song.mp3": .pattern(1_000_000)], delivery: .manual)

@@ -130,7 +130,8 @@ package final class ResourceLoaderDriver: Sendable {
             box.end(.cancelled)
         }
 
-        /// Waits until at least `count` bytes have been delivered or the request has ended, and returns all delivered bytes.
+        /// Waits until at least `count` bytes have been delivered or the request has ended, and returns all delivered
+        /// bytes.
         package func bytes(atLeast count: Int) async -> Data {
             await withCheckedContinuation { continuation in
                 let data = box.state.withLock { state -> Data? in

@@ -186,8 +186,8 @@ package struct EntityTag: Sendable, Hashable {
         self.isWeak = isWeak
     }
 
-    /// Parses an entity tag, `"…"` or `W/"…"`. The result is `nil` for all other text, including text without quotes, and for bytes that are not
-    /// UTF-8.
+    /// Parses an entity tag, `"…"` or `W/"…"`. The result is `nil` for all other text, including text without quotes,
+    /// and for bytes that are not UTF-8.
     package init?(parsing text: String) {
         var rest = FieldText.trimmed(text[...]).utf8
         let isWeak = rest.starts(with: "W/".utf8)

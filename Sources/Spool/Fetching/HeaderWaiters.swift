@@ -16,8 +16,8 @@ final class HeaderWaiters: Sendable {
         on executor: any TaskExecutor, for pull: @escaping @Sendable () async -> Void,
         otherwise known: @escaping @Sendable () -> ContentInformation?
     ) async -> ContentInformation? {
-        // The waiters receive the information itself. If the resource were opened again in the meantime, the information
-        // in the resource might need to be validated again.
+        // The waiters receive the information itself. If the resource were opened again in the meantime, the
+        // information in the resource might need to be validated again.
         await withCheckedContinuation { continuation in
             let number = state.withLock { state in
                 state.count += 1

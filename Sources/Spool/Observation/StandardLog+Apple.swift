@@ -9,8 +9,8 @@ extension Logging.Logger {
     }
 }
 
-/// A handler that writes to the unified log, which Console and Xcode display. The subsystem is `spool`, and the category
-/// is the logger's label.
+/// A handler that writes to the unified log, which Console and Xcode display. The subsystem is `spool`, and the
+/// category is the logger's label.
 ///
 /// Messages are public, because they do not contain queries or credentials. Metadata, such as the URL of the media, is
 /// private, so the system redacts it outside of debugging. Source: `os.Logger`, `OSLogPrivacy`.

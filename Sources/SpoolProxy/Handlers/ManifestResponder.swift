@@ -92,8 +92,8 @@ struct ManifestResponder: Sendable {
 
     /// Returns a redirect to the origin instead of a response that is compressed although no compression was requested.
     ///
-    /// The server can't read the response, and it may be a manifest. In forward mode, the server's URLs contain the name
-    /// of the origin, and they may contain the token. An unchanged manifest could make a player send them to other
+    /// The server can't read the response, and it may be a manifest. In forward mode, the server's URLs contain the
+    /// name of the origin, and they may contain the token. An unchanged manifest could make a player send them to other
     /// hosts. If the server has its own origin, the operator trusts that origin.
     ///
     /// - Returns: `nil` if the client may receive the response.

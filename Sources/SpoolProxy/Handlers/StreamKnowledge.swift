@@ -221,8 +221,8 @@ final class StreamKnowledge: Sendable {
     /// Media playlists from other origins do not import these variables. Otherwise, any origin could determine the URLs
     /// in another origin's playlist, for all clients.
     ///
-    /// Values may contain credentials. Two clients may have the same fields, so a value that differs between their master
-    /// playlists is not used for either of them. A parameter of the master playlist's query is never used.
+    /// Values may contain credentials. Two clients may have the same fields, so a value that differs between their
+    /// master playlists is not used for either of them. A parameter of the master playlist's query is never used.
     private func recordVariables(of playlist: HLSPlaylist, _ fields: HTTPFields, found: OriginURL) {
         guard playlist.kind == .master, !playlist.variables.isEmpty else { return }
         var variables: [String: String?] = playlist.variables.mapValues { $0 }

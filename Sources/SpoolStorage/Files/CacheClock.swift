@@ -35,8 +35,8 @@ package struct CacheClock: Sendable {
 
     /// Returns the wall clock's date and the time that has elapsed, both read at nearly the same moment.
     ///
-    /// If the process was suspended between the two readings, the clocks are read again. Otherwise, the pause would look
-    /// like a sudden change of the wall clock.
+    /// If the process was suspended between the two readings, the clocks are read again. Otherwise, the pause would
+    /// look like a sudden change of the wall clock.
     func times() -> (now: Date, elapsed: Duration) {
         var before = elapsed()
         while true {

@@ -123,7 +123,8 @@ final class EvictionQueue: Sendable {
         }
     }
 
-    /// Removes newly pinned resources and their parts from the queue. The method blocks. No round may be written in the meantime.
+    /// Removes newly pinned resources and their parts from the queue. The method blocks. No round may be written in the
+    /// meantime.
     func recordPinned(_ keys: [CacheKey]) throws {
         guard isRead else { return }
         let parts = try keys.flatMap { try catalog.parts(of: $0.hash) }.map { CacheKey(hash: $0) }

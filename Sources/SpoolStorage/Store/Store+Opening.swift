@@ -6,7 +6,8 @@ extension Store {
     /// Opens the cache in the directory at `path`, or creates it. If `path` is `nil`, creates a cache in memory.
     ///
     /// The method does not examine any media. Files left behind by an unclean shutdown are removed in the background.
-    /// If the disk is full or read-only, only stored media can be played, and nothing is stored; see ``readOnlyReason``.
+    /// If the disk is full or read-only, only stored media can be played, and nothing is stored; see
+    /// ``readOnlyReason``.
     ///
     /// - Parameter previous: A read-only store to replace. Both stores share open files, and the disk must accept
     ///   writes.
