@@ -90,7 +90,8 @@ extension DownloadSet.Item {
         isRunning = !state.phase.isFinal
         // A caller that waited for the end of the download may read the item before the error is recorded.
         if let cause = state.error as? CacheError { error = cause }
-        length = length ?? state.targetByteCount
+        // The length of a response that was rejected, such as an empty one, is not that of the media.
+        if state.phase != .failed { length = length ?? state.targetByteCount }
         // After the download has ended, only the catalog is used, because bytes may have been removed since.
         if isRunning { storedByteCount = max(storedByteCount, state.storedByteCount) }
     }

@@ -269,4 +269,14 @@ struct DownloadsTests {
         let ended = DownloadSet.Item(record, nil, state)
         #expect(!ended.isRunning && ended.missingByteCount == 1_000_000)
     }
+
+    @Test("After a download has failed because the response was empty, the item is not complete")
+    func emptyResponse() {
+        let record = DownloadRecord(set: "Flight", key: "0", url: "http://origin.test/0", source: nil)
+        var state = PreloadState()
+        (state.phase, state.targetByteCount) = (.failed, 0)
+        state.error = CacheError(.malformedResponse, "the origin sent an empty response")
+        let item = DownloadSet.Item(record, nil, state)
+        #expect(!item.isComplete && item.length == nil)
+    }
 }
