@@ -87,7 +87,7 @@ struct Responder: Sendable {
                 adding: configuration.originFields, origins: origins)
             call.presentation = found?.presentation
             if !call.isReverse, !call.isForOperator, let credentials = call.fields[.authorization],
-                !media.manifests.knowledge.mayReceive(url, credentials: credentials)
+                !media.manifests.knowledge.mayReceive(url, credentials: credentials, from: client.network)
             {
                 call.removeCredentials()
             }

@@ -125,12 +125,15 @@ final class StreamKnowledge: Sendable {
     ///
     /// After a restart of the server, the first origin that a client uses counts as the owner of the credentials. If
     /// entries were forgotten, the credentials are not sent to an origin that a manifest may have named.
-    func mayReceive(_ url: OriginURL, credentials: String) -> Bool {
+    ///
+    /// - Parameter client: The network of the client. `Digest` credentials have an owner for each network, because they
+    ///   are recognized only by their user name, which other clients can use too.
+    func mayReceive(_ url: OriginURL, credentials: String, from client: String) -> Bool {
         let scheme = credentials.prefix { $0 != " " && $0 != "\t" }.lowercased()
         guard scheme == "basic" || scheme == "digest" else { return true }
         // The digest differs for each request, but the user name does not.
         let name = /(?i)\busername\*?\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^\s,]+))/
-        let user = credentials.firstMatch(of: name).map { String($0.1 ?? $0.2 ?? "") } ?? credentials
+        let user = credentials.firstMatch(of: name).map { client + " " + String($0.1 ?? $0.2 ?? "") } ?? credentials
         let origin = url.origin
         return facts.withLock { facts in
             let roots = facts.roots[origin] ?? []

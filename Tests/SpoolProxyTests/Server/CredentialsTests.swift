@@ -91,11 +91,11 @@ import Testing
     func manyOrigins(count: Int) throws {
         let knowledge = StreamKnowledge()
         let (first, other) = (try OriginURL("https://a.example/a.m3u8"), try OriginURL("https://b.example/b.m3u8"))
-        #expect(knowledge.mayReceive(first, credentials: "Basic YTpi"))
+        #expect(knowledge.mayReceive(first, credentials: "Basic YTpi", from: "192.0.2.1"))
         knowledge.record(other, namedBy: first)
         for number in 0..<count { knowledge.record(try OriginURL("https://h\(number).example/"), namedBy: other) }
-        #expect(!knowledge.mayReceive(other, credentials: "Basic YTpi"))
-        #expect(knowledge.mayReceive(first, credentials: "Basic YTpi"))
+        #expect(!knowledge.mayReceive(other, credentials: "Basic YTpi", from: "192.0.2.1"))
+        #expect(knowledge.mayReceive(first, credentials: "Basic YTpi", from: "192.0.2.1"))
     }
 
     @Test(
@@ -125,9 +125,11 @@ import Testing
     func digestUser(credentials: String) throws {
         let knowledge = StreamKnowledge()
         let (first, other) = (try OriginURL("https://a.example/a.m3u8"), try OriginURL("https://b.example/b.m3u8"))
-        #expect(knowledge.mayReceive(first, credentials: "Digest username=\"ann\", nonce=\"1\""))
+        #expect(knowledge.mayReceive(first, credentials: "Digest username=\"ann\", nonce=\"1\"", from: "192.0.2.1"))
         knowledge.record(other, namedBy: first)
-        #expect(!knowledge.mayReceive(other, credentials: credentials))
+        #expect(!knowledge.mayReceive(other, credentials: credentials, from: "192.0.2.1"))
+        // The user name of another client's credentials may be the same.
+        #expect(knowledge.mayReceive(other, credentials: credentials, from: "192.0.2.2"))
     }
 
     @Test("E473: a browser does not receive challenges that it would respond to for the whole server")
@@ -184,15 +186,17 @@ import Testing
             try OriginURL(try #require(URL(string: "http://\(host)/a")))
         }
         let naming = try origin("naming.example")
-        #expect(knowledge.mayReceive(naming, credentials: "Basic bmFtaW5n"))
+        #expect(knowledge.mayReceive(naming, credentials: "Basic bmFtaW5n", from: "192.0.2.1"))
         for index in 0..<300 { knowledge.record(try origin("named\(index).example"), namedBy: naming) }
         // A user may have the same credentials for two origins that no manifest connects.
         for host in ["one.example", "two.example"] {
-            #expect(knowledge.mayReceive(try origin(host), credentials: "Basic dXNlcg=="))
+            #expect(knowledge.mayReceive(try origin(host), credentials: "Basic dXNlcg==", from: "192.0.2.1"))
         }
         // Credentials for an origin whose manifest references other origins are not sent to those origins.
         for index in [0, 299] {
-            #expect(!knowledge.mayReceive(try origin("named\(index).example"), credentials: "Basic bmFtaW5n"))
+            #expect(
+                !knowledge.mayReceive(
+                    try origin("named\(index).example"), credentials: "Basic bmFtaW5n", from: "192.0.2.1"))
         }
     }
 }
