@@ -90,7 +90,8 @@ struct UsageError {
             ("--allow-host", "a host, such as example.com or *.example.com"),
             ("--cors-origin", "an origin, such as https://player.example"),
             ("--trusted-proxy", "an IP address or a block, such as 10.0.0.0/8"),
-            ("--max-connections-per-client", "a number, 1 or greater"), ("--request-directives", "follow or ignore"),
+            ("--max-connections-per-client", "a number, 1 or greater"),
+            ("--max-connections-per-origin", "a number, 1 or greater"), ("--request-directives", "follow or ignore"),
             ("<file>", "the file to write"), ("<set>", "the set's name"),
             ("<url", "an http or https URL with a host, such as https://example.com/video.mp4"),
         ]

@@ -230,6 +230,17 @@ extension Planner {
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
     }
 
+    /// Cancels the transfer if it is paused and its bytes can be requested again later. Returns whether it was
+    /// cancelled.
+    package mutating func cancelIfPaused(_ id: TransferID) -> (Bool, [Action]) {
+        guard rangeSupport == .supported, let transfer = plan.transfers[id], transfer.isLive, transfer.isHeld,
+            !transfer.isSequential, !transfer.isValidation, !isAwaited(id)
+        else { return (false, []) }
+        var actions: [Action] = []
+        plan.cancel(id, &actions)
+        return (true, actions)
+    }
+
     /// Records that there was no space for the transfer's next bytes. The transfer pauses until a reader moves on,
     /// unless a reader is waiting for these bytes.
     package mutating func transferLacksSpace(_ id: TransferID) -> (Permission, [Action]) {

@@ -67,7 +67,8 @@ final class CacheContext: Sendable {
             ) { event in report(event) }
         }
         coordinator = OriginCoordinator(
-            maximumConnectionsPerOrigin: configuration.maximumConnectionsPerOrigin, clock: clock,
+            maximumConnectionsPerOrigin: configuration.maximumConnectionsPerOrigin,
+            maximumOpenConnectionsPerOrigin: configuration.maximumOpenConnectionsPerOrigin, clock: clock,
             executor: executor.executor(for: .background))
         instruments = CacheInstruments(configuration.instruments)
         self.configuration = configuration

@@ -43,6 +43,18 @@ public struct MediaCacheConfiguration: Sendable {
     /// `ReadAheadPolicy.maximumRequestSize`, and its origin does not support range requests. Otherwise, an endless
     /// stream would permanently use a connection that other readers need.
     public var maximumConnectionsPerOrigin = 8
+    /// The maximum number of open connections to one origin, including paused and endless ones; `nil` (the default) to
+    /// learn it from the origin.
+    ///
+    /// Some origins accept only a few connections for each account. By default, a request that is rejected while other
+    /// connections are open is sent again when they are closed. A player waits for at most two seconds. If the origin
+    /// accepts the request then, the number of open connections is limited for a day.
+    ///
+    /// If this number is set, it is never exceeded. A player that waits for a connection closes a paused one if its
+    /// media supports range requests. Otherwise, it waits until a connection is closed, and fails with
+    /// ``CacheError/Code/originUnavailable`` after `RetryPolicy.maximumWait`. Requests that bypass the cache do not
+    /// count.
+    public var maximumOpenConnectionsPerOrigin: Int?
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The
     /// default is 16 MiB, and the minimum is 1 MiB.
     public var memoryLimit: Int64 = 16 << 20
@@ -122,6 +134,9 @@ public struct MediaCacheConfiguration: Sendable {
         try check(
             maximumConnectionsPerOrigin >= 1, "maximumConnectionsPerOrigin", maximumConnectionsPerOrigin,
             "must be at least 1")
+        if let count = maximumOpenConnectionsPerOrigin {
+            try check(count >= 1, "maximumOpenConnectionsPerOrigin", count, "must be at least 1")
+        }
         try check(
             readAhead.initialRequestSize >= 1, "readAhead.initialRequestSize", readAhead.initialRequestSize,
             "must be positive")

@@ -63,7 +63,25 @@ struct OriginExchange: Sendable {
     ///
     /// - Throws: `OriginState.AllConnectionsBusy`; `CancellationError`.
     func connect(to origin: OriginState, as priority: Priority) async throws -> OriginConnection {
-        try await origin.connect(priority, OriginState.WaitLimit(priority, context.configuration.retry, context.clock))
+        try await origin.connect(priority, waitLimit(priority))
+    }
+
+    /// Takes one of the origin's connections. Returns `nil` if none is free.
+    func connectIfAvailable(to origin: OriginState, as priority: Priority) -> OriginConnection? {
+        origin.connectIfAvailable(priority, at: context.clock.elapsed())
+    }
+
+    /// Waits until no other connection to the origin is open, so that a rejected request can be sent again.
+    /// The wait for a player's request ends after two seconds.
+    ///
+    /// - Throws: The same errors as ``connect(to:as:)``.
+    func reopenAlone(_ connection: OriginConnection, to origin: OriginState, as priority: Priority) async throws {
+        connection.close()
+        try await origin.open(connection, as: priority, isAlone: true, waitLimit(priority))
+    }
+
+    private func waitLimit(_ priority: Priority) -> OriginState.WaitLimit {
+        OriginState.WaitLimit(priority, context.configuration.retry, context.clock)
     }
 
     /// Sends a request, and waits for the response headers.

@@ -129,6 +129,10 @@ extension MediaCacheConfiguration {
             ("readAhead", readAhead == other.readAhead),
             ("retry", retry == other.retry),
             ("maximumConnectionsPerOrigin", maximumConnectionsPerOrigin == other.maximumConnectionsPerOrigin),
+            (
+                "maximumOpenConnectionsPerOrigin",
+                maximumOpenConnectionsPerOrigin == other.maximumOpenConnectionsPerOrigin
+            ),
             ("memoryLimit", memoryLimit == other.memoryLimit),
             ("eviction", eviction.isEqual(to: other.eviction)),
             ("evictionQuotas", evictionQuotas == other.evictionQuotas),

@@ -75,27 +75,36 @@ extension Transfer {
             rejectsRanges: omitsRange && isSuccess && failure.isPermanent)
     }
 
-    /// Sends the request. An origin may accept only one connection for each account, and reject a request while another
-    /// connection is open. The request is then sent once more after the other connections have ended, or after two
-    /// seconds.
+    /// Sends the request. An origin may accept only a few connections for each account, and reject a request while
+    /// other connections are open. The request is then sent once more when no other connection is open, or after two
+    /// seconds for a player. If the origin accepts it then, the number of open connections is limited.
     private func send(
         _ request: UpstreamRequest, to origin: OriginState, over connection: OriginConnection
     ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
+        let others: Int
         do {
             let response = try await exchange.send(request, to: origin)
+            let isRejected = Self.mayLackConnections(response.head)
+            if !isRejected { origin.openConnections.recordAcceptance(at: clock.elapsed()) }
+            others = origin.openConnections.count - 1
             // An error response from a site is passed on like other responses from the site.
-            let mayAcceptLater =
-                !context.storesAnyResponse && start.priority == .playback
-                && [403, 429, 503, 509].contains(response.head.status.code)
-                && response.head.headerFields[.retryAfter] == nil && origin.hasConnection(except: connection)
-            guard mayAcceptLater else { return (response, false) }
+            guard isRejected, others > 0, !context.storesAnyResponse else { return (response, false) }
             // The rejected response is released here.
         }
-        connection.pause()
-        for _ in 0..<10 where origin.hasConnection(except: connection) {
-            try await clock.networkSleep(.milliseconds(200))
+        try await exchange.reopenAlone(connection, to: origin, as: start.priority)
+        guard scheduler.maySendRequest(start.id) else { throw CancellationError() }
+        let response = try await exchange.send(request, to: origin)
+        if !Self.mayLackConnections(response.head),
+            let limit = origin.openConnections.recordAcceptance(afterRejectionWith: others, at: clock.elapsed())
+        {
+            let text = "the origin accepts only \(limit == 1 ? "one connection" : "\(limit) connections") at a time"
+            resource.send(.inconsistentResponse(text))
         }
-        connection.resume()
-        return (try await exchange.send(request, to: origin), true)
+        return (response, true)
+    }
+
+    /// Returns whether an origin may have rejected a request because it accepts no more connections.
+    private static func mayLackConnections(_ head: HTTPResponse) -> Bool {
+        [403, 429, 503, 509].contains(head.status.code) && head.headerFields[.retryAfter] == nil
     }
 }

@@ -86,6 +86,7 @@ struct Transfer {
         scheduler.note(origin.link)
         let connection = try await connect(to: origin)
         defer { connection.end() }
+        connection.closesIfPaused { [scheduler, id = start.id] in scheduler.cancelIfPaused(id) }
         guard scheduler.maySendRequest(start.id) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.recordRequest()
@@ -178,7 +179,7 @@ struct Transfer {
     /// player waits for the bytes of this transfer.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
         guard start.priority == .preload else { return try await exchange.connect(to: origin, as: .playback) }
-        if let connection = origin.connectIfAvailable(.preload) { return connection }
+        if let connection = exchange.connectIfAvailable(to: origin, as: .preload) { return connection }
         return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
             group.addTask { try await exchange.connect(to: origin, as: .preload) }
             group.addTask {

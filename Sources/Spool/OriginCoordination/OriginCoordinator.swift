@@ -17,6 +17,7 @@ final class OriginCoordinator: Sendable {
     }
 
     private let maximumConnectionsPerOrigin: Int
+    private let maximumOpenConnectionsPerOrigin: Int?
     private let clock: CacheClock
     private let executor: any TaskExecutor
     private let state = Mutex(State())
@@ -24,8 +25,12 @@ final class OriginCoordinator: Sendable {
     /// Creates a coordinator without resources.
     ///
     /// - Parameter executor: The executor of the task that waits for deadlines.
-    init(maximumConnectionsPerOrigin: Int, clock: CacheClock, executor: any TaskExecutor) {
+    init(
+        maximumConnectionsPerOrigin: Int, maximumOpenConnectionsPerOrigin: Int? = nil, clock: CacheClock,
+        executor: any TaskExecutor
+    ) {
         self.maximumConnectionsPerOrigin = maximumConnectionsPerOrigin
+        self.maximumOpenConnectionsPerOrigin = maximumOpenConnectionsPerOrigin
         self.clock = clock
         self.executor = executor
     }
@@ -38,7 +43,9 @@ final class OriginCoordinator: Sendable {
         return state.withLock { $0.origins.origin(name, at: now, make: makeOrigin) }
     }
 
-    private func makeOrigin() -> OriginState { OriginState(connectionLimit: maximumConnectionsPerOrigin) }
+    private func makeOrigin() -> OriginState {
+        OriginState(connectionLimit: maximumConnectionsPerOrigin, openLimit: maximumOpenConnectionsPerOrigin)
+    }
 
     /// Returns the name of the origin of `url`.
     static func name(of url: URL) -> String {

@@ -48,9 +48,17 @@ final class OriginState: Sendable {
     }
 
     private let connectionLimit: Int
+    /// The open connections, including paused ones.
+    let openConnections: OpenConnections
     private let state = Mutex(State())
 
-    init(connectionLimit: Int) { self.connectionLimit = max(1, connectionLimit) }
+    /// - Parameters:
+    ///   - connectionLimit: The maximum number of connections in use, without paused ones and long responses.
+    ///   - openLimit: The maximum number of open connections, or `nil` to learn it from the origin's responses.
+    init(connectionLimit: Int, openLimit: Int? = nil) {
+        self.connectionLimit = max(1, connectionLimit)
+        openConnections = OpenConnections(limit: openLimit)
+    }
 
     /// The measured bandwidth and response time of the link.
     var link: LinkEstimate { state.withLock { $0.link } }
@@ -114,11 +122,14 @@ final class OriginState: Sendable {
         var limit: Duration
         /// A function that waits for a duration, as measured by the clock for the network.
         let sleep: @Sendable (Duration) async throws -> Void
+        /// A function that returns the elapsed time.
+        let now: @Sendable () -> Duration
 
         /// Creates the limit for a priority. A player waits no longer than it would for a failing origin. A preload
         /// waits longer, because other transfers may be long.
         init(_ priority: Priority, _ policy: RetryPolicy, _ clock: CacheClock) {
             sleep = clock.networkSleep
+            now = clock.elapsed
             limit = max(policy.clamped.maximumWait, .seconds(1)) * (priority == .playback ? 1 : 20)
         }
     }
@@ -128,11 +139,17 @@ final class OriginState: Sendable {
         var limit: Duration
     }
 
-    /// Takes one of the origin's connections. Waits until a connection is free.
+    /// Takes one of the origin's connections and counts it as open. Waits until a connection is free.
     ///
     /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
     func connect(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> OriginConnection {
-        if let connection = connectIfAvailable(priority) { return connection }
+        let connection = try await takeConnection(priority, waitLimit)
+        try await open(connection, as: priority, waitLimit)
+        return connection
+    }
+
+    private func takeConnection(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> OriginConnection {
+        if let connection = takeIfAvailable(priority) { return connection }
         return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
             group.addTask { try await self.connect(priority) }
             group.addTask { throw try await self.waitUntilTimeout(priority, waitLimit) }
@@ -142,6 +159,60 @@ final class OriginState: Sendable {
             guard let first else { throw CancellationError() }
             return try first.get()
         }
+    }
+
+    /// The maximum time for which a rejected preload waits until no other connection is open.
+    private static let preloadTime = Duration.seconds(10)
+    /// The time between two attempts to open a connection.
+    private static let openingInterval = Duration.milliseconds(200)
+
+    /// Counts a connection as open. Waits until the number of open connections permits it, as far as is known.
+    ///
+    /// While a player waits, paused transfers are cancelled if their bytes can be requested again later. After
+    /// ``slowTime``, a player's connection is opened beyond a learned limit, because the limit may result from an
+    /// unrelated error.
+    ///
+    /// - Parameter isAlone: Whether to wait until no other connection is open, for at most ``slowTime``, or
+    ///   ``preloadTime`` for a preload.
+    /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
+    func open(
+        _ connection: OriginConnection, as priority: Priority, isAlone: Bool = false, _ waitLimit: WaitLimit
+    ) async throws {
+        if openConnections.open(as: priority, isAlone: isAlone, at: waitLimit.now()) {
+            return connection.recordOpen()
+        }
+        connection.pause()
+        defer { connection.resume() }
+        let isPlayer = priority == .playback
+        if isPlayer { openConnections.recordWait(isWaiting: true) }
+        defer { if isPlayer { openConnections.recordWait(isWaiting: false) } }
+        var isAlone = isAlone
+        var (closed, waited) = (openConnections.closedCount, Duration.zero)
+        while !openConnections.open(as: priority, isAlone: isAlone, at: waitLimit.now()) {
+            let isShort = isAlone || isPlayer && !openConnections.isFixed
+            let limit = isShort ? min(isPlayer ? Self.slowTime : Self.preloadTime, waitLimit.limit) : waitLimit.limit
+            if waited >= limit {
+                if isAlone {
+                    isAlone = false
+                    continue
+                }
+                guard isShort else { throw AllConnectionsBusy(limit: limit) }
+                openConnections.openBeyondLimit()
+                return connection.recordOpen()
+            }
+            if isPlayer { cancelPausedTransfer() }
+            try await waitLimit.sleep(Self.openingInterval)
+            waited += Self.openingInterval
+            let count = openConnections.closedCount
+            if !isShort, count != closed { (closed, waited) = (count, .zero) }
+        }
+        connection.recordOpen()
+    }
+
+    /// Cancels the oldest paused transfer whose bytes can be requested again later.
+    private func cancelPausedTransfer() {
+        let open = state.withLock { $0.open }
+        for entry in open where entry.connection?.cancelIfPaused() == true { return }
     }
 
     /// Waits until no connection has been returned for as long as `waitLimit` allows, and returns the error to throw.
@@ -170,8 +241,15 @@ final class OriginState: Sendable {
         for entry in open where entry.connection?.passIfFlowing() == true { return }
     }
 
-    /// Takes a connection. Returns `nil` if none is free.
-    func connectIfAvailable(_ priority: Priority) -> OriginConnection? {
+    /// Takes a connection and counts it as open. Returns `nil` if none is free.
+    func connectIfAvailable(_ priority: Priority, at now: Duration) -> OriginConnection? {
+        guard let connection = takeIfAvailable(priority) else { return nil }
+        guard openConnections.open(as: priority, isAlone: false, at: now) else { return nil }
+        connection.recordOpen()
+        return connection
+    }
+
+    private func takeIfAvailable(_ priority: Priority) -> OriginConnection? {
         let isFree = state.withLock { state in
             guard hasConnection(for: priority, state) else { return false }
             state.active += 1
@@ -241,11 +319,6 @@ final class OriginState: Sendable {
 
     /// The number of connections in use.
     var activeCount: Int { state.withLock { $0.active } }
-    /// Returns whether any connection other than `connection` is still open, even if it is paused.
-    func hasConnection(except connection: OriginConnection) -> Bool {
-        let open = state.withLock { $0.open.compactMap(\.connection) }
-        return open.contains { $0 !== connection && !$0.hasEnded }
-    }
     /// The number of transfers that wait for a connection.
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
@@ -296,6 +369,10 @@ final class OriginConnection: Sendable {
     private struct State {
         var phase = Phase.flowing
         var isStream = false
+        /// Whether the connection counts toward the open connections.
+        var isOpen = false
+        /// A function that cancels the transfer if its bytes can be requested again later. Returns whether it did.
+        var cancel: (@Sendable () -> Bool)?
     }
 
     private let origin: OriginState
@@ -337,13 +414,37 @@ final class OriginConnection: Sendable {
         return isCounted
     }
 
-    /// Whether the transfer has ended.
-    fileprivate var hasEnded: Bool { state.withLock { $0.phase == .ended } }
+    /// Records that the connection counts toward the open connections.
+    fileprivate func recordOpen() { state.withLock { $0.isOpen = true } }
+
+    /// Records that the connection no longer counts toward the open connections, because its response was released.
+    func close() {
+        let wasOpen = state.withLock { state in
+            defer { state.isOpen = false }
+            return state.isOpen
+        }
+        if wasOpen { origin.openConnections.close() }
+    }
+
+    /// Sets the function that closes the connection while its transfer is paused and a player needs the connection.
+    ///
+    /// - Parameter cancel: A function that cancels the transfer if its bytes can be requested again later. Returns
+    ///   whether it did.
+    func closesIfPaused(by cancel: @escaping @Sendable () -> Bool) { state.withLock { $0.cancel = cancel } }
+
+    /// Cancels the transfer if it is paused. Returns whether it was cancelled.
+    fileprivate func cancelIfPaused() -> Bool {
+        state.withLock { $0.phase == .paused ? $0.cancel : nil }?() ?? false
+    }
 
     /// Records that the transfer has ended.
     func end() {
         change(from: .flowing, to: .ended) { origin.disconnect(isStream: $0) }
-        state.withLock { $0.phase = .ended }
+        state.withLock { state in
+            state.phase = .ended
+            state.cancel = nil
+        }
+        close()
     }
 
     private func change(from previous: Phase, to phase: Phase, _ report: (_ isStream: Bool) -> Void) {

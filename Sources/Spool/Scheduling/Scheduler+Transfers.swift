@@ -56,6 +56,10 @@ extension Scheduler {
     /// Sets the estimate of the connection to the origin, after a measurement.
     func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }
 
+    /// Cancels the transfer if it is paused and its bytes can be requested again later. Returns whether it was
+    /// cancelled.
+    func cancelIfPaused(_ id: TransferID) -> Bool { ask { $0.machine.cancelIfPaused(id) } }
+
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
     ///
     /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has already sent a part of

@@ -35,6 +35,12 @@ struct ServeCommand: AsyncParsableCommand {
             "The quota of a host, such as media.example.org=2GB; may be repeated.",
             valueName: "host=size"))
     var quota: [QuotaArgument] = []
+    @Option(
+        name: .customLong("max-connections-per-origin"),
+        help: ArgumentHelp(
+            "Maximum number of open connections to one origin (default: learned from the origin's rejections).",
+            valueName: "count"))
+    var maximumConnectionsPerOrigin: Int?
 
     /// The eviction policies, as values of the option.
     enum Eviction: String, ExpressibleByArgument, CaseIterable, Sendable {
@@ -71,6 +77,9 @@ struct ServeCommand: AsyncParsableCommand {
         if serving.token != nil, serving.tokenFile != nil {
             throw ValidationError("give either --token or --token-file, not both")
         }
+        if let count = maximumConnectionsPerOrigin, count < 1 {
+            throw ValidationError("--max-connections-per-origin must be at least 1, not \(count)")
+        }
         guard fetching.headers.isEmpty || serving.origin != nil else {
             throw ValidationError(
                 "--header requires --origin, because otherwise the fields would be sent to every origin")
@@ -95,6 +104,7 @@ struct ServeCommand: AsyncParsableCommand {
             cache.eviction = eviction.policy
             cache.maximumAge = maxAge?.duration
             cache.minimumFreeSpace = keepFree?.bytes ?? 0
+            cache.maximumOpenConnectionsPerOrigin = maximumConnectionsPerOrigin
             cache.evictionQuotas = quota.map { .host($0.host, $0.size.bytes) }
             configuration.configure(&cache)
         }

@@ -342,6 +342,7 @@ import FoundationNetworking
             (["--token", "a", "--trusted-proxy", "10.0.0.0/33"], "invalid trusted proxy “10.0.0.0/33”"),
             (["--proxy-protocol"], "requires the addresses of trusted proxies"),
             (["--max-connections-per-client", "0"], "must be at least 1"),
+            (["--max-connections-per-origin", "0"], "must be at least 1"),
         ] {
             let result = try await spool.run(["serve"] + options)
             #expect(result.status == 64, "\(options)")

@@ -81,6 +81,7 @@ struct NewcomerTests {
         Mistake(["serve", "--token"], 64, "--token <token> requires a value: give a token"),
         Mistake(["serve", "--token-file"], 64, "--token-file <file> requires a value: give a file with the token"),
         Mistake(["serve", "--max-connections-per-client", "x"], 64, "invalid value “x”", "a number, 1 or greater"),
+        Mistake(["serve", "--max-connections-per-origin", "x"], 64, "invalid value “x”", "a number, 1 or greater"),
         Mistake(["serve", "--request-directives", "x"], 64, "invalid value “x”", "follow or ignore"),
         Mistake(["serve", "--response-timeout", "0s"], 64, "invalid value “0s”", "give a time such as 90s"),
         Mistake(["serve", "--no-token"], 64, "requires an origin (--origin)", "spool serve --help"),

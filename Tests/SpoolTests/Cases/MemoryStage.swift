@@ -18,16 +18,20 @@ final class MemoryStage: Sendable {
     private let disk: any FileSystem
     private let scratch: ScratchDirectory
     private let configuration: MediaCache.Configuration
+    private let wrap: @Sendable (any Upstream) -> any Upstream
     private let lives = Mutex(0)
 
+    /// - Parameter wrap: A function that returns a transport in front of the origin.
     init(
         _ resources: [String: OriginResource], freshness: FreshnessPolicy = .immutable,
         disk: any FileSystem = SystemFileSystem(),
-        configure: (inout MediaCache.Configuration) -> Void = { _ in }
+        configure: (inout MediaCache.Configuration) -> Void = { _ in },
+        wrap: @escaping @Sendable (any Upstream) -> any Upstream = { $0 }
     ) throws {
         origin = ScriptedUpstream(resources, clock: originClock)
         scratch = try ScratchDirectory()
         self.disk = disk
+        self.wrap = wrap
         var configuration = MediaCache.Configuration()
         configuration.freshness = freshness
         configuration.logger = Logger(label: "spool.tests") { _ in SwiftLogNoOpLogHandler() }
@@ -50,7 +54,7 @@ final class MemoryStage: Sendable {
         var configuration = configuration
         configure(&configuration)
         return try await makeCache(
-            directory: directory, upstream: UndatedUpstream(base: origin), configuration: configuration,
+            directory: directory, upstream: wrap(UndatedUpstream(base: origin)), configuration: configuration,
             fileSystem: disk, clock: CacheClock(clock: clock, now: { [self] in date.withLock { $0 } }))
     }
 

@@ -231,7 +231,8 @@ struct OriginCoordinatorTests {
     @Test("E176: if there are more than 1024 origins, an unused origin is removed, and other origins keep their state")
     func originLimit() throws {
         let coordinator = coordinator()
-        let connection = try #require(coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback))
+        let connection = try #require(
+            coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback, at: .zero))
         coordinator.origin(of: try url("http://1.example")).delayPreloads(until: .seconds(60))
         _ = coordinator.origin(of: try url("http://2.example")).record(bytes: 1_000_000, seconds: 1)
         for number in 3..<2000 as Range<Int> {
