@@ -68,15 +68,6 @@ struct ResponseSender: Sendable {
         }
     }
 
-    private static func mayBeManifest(_ bytes: UnsafeRawBufferPointer) -> Bool {
-        ManifestKind.isPossible(prefix: Array(bytes.prefix(ManifestKind.prefixLength)))
-    }
-
-    /// The error for a manifest that was not rewritten; see ``Response/closesIfManifest``.
-    private struct UnexpectedManifest: Error, CustomStringConvertible {
-        var description: String { "the body may be a playlist or an MPD, but has the type of other media" }
-    }
-
     /// The error for a body whose length differs from the length in its head.
     private struct BodyLengthMismatch: Error, CustomStringConvertible {
         var description: String
@@ -88,17 +79,26 @@ struct ResponseSender: Sendable {
     ) async throws {
         defer { reader.cancel() }
         var left = count ?? .max
+        var isFirst = true
+        var manifestGuard = ManifestGuard(isActive: false)
         var waiting = try await Waiting(retryWaiter, reader)
         while left > 0, let chunk = try await waiting.next(of: reader, upTo: size) {
             guard chunk.count <= left else {
                 throw BodyLengthMismatch(description: "the body is longer than its Content-Length")
             }
             left -= Int64(chunk.count)
-            if closesIfManifest, chunk.offset == 0, chunk.withUnsafeBytes(Self.mayBeManifest) {
-                throw UnexpectedManifest()
+            if isFirst {
+                manifestGuard = ManifestGuard(isActive: closesIfManifest && chunk.offset == 0)
+                isFirst = false
             }
-            try await writer.write(chunk)
+            if manifestGuard.isActive {
+                let bytes = try chunk.withUnsafeBytes { try manifestGuard.examine($0, isLast: left == 0) }
+                if bytes.readableBytes > 0 { try await writer.write(bytes) }
+            } else {
+                try await writer.write(chunk)
+            }
         }
+        if manifestGuard.isActive { try await writer.write(manifestGuard.end()) }
         if count != nil, left > 0 {
             throw BodyLengthMismatch(description: "the body is \(left) bytes shorter than its Content-Length")
         }
@@ -169,16 +169,19 @@ struct ResponseSender: Sendable {
         _ body: UpstreamBody, _ count: Int64?, _ writer: inout PieceWriter, closesIfManifest: Bool
     ) async throws {
         var left = count ?? .max
-        var isFirst = true
+        var manifestGuard = ManifestGuard(isActive: closesIfManifest)
         for try await chunk in body {
-            if closesIfManifest, isFirst, chunk.withUnsafeBytes(Self.mayBeManifest) { throw UnexpectedManifest() }
-            isFirst = false
             let taken = Int(min(left, Int64(chunk.count)))
             left -= Int64(taken)
-            let buffer = chunk.withUnsafeBytes { ByteBuffer(bytes: $0.prefix(taken)) }
-            try await writer.write(buffer)
+            let buffer = try chunk.withUnsafeBytes { bytes in
+                let bytes = UnsafeRawBufferPointer(rebasing: bytes.prefix(taken))
+                return manifestGuard.isActive
+                    ? try manifestGuard.examine(bytes, isLast: left == 0) : ByteBuffer(bytes: bytes)
+            }
+            if buffer.readableBytes > 0 { try await writer.write(buffer) }
             if left == 0 { break }
         }
+        if manifestGuard.isActive { try await writer.write(manifestGuard.end()) }
         if count != nil, left > 0 {
             throw BodyLengthMismatch(description: "the body is \(left) bytes shorter than its Content-Length")
         }
