@@ -230,15 +230,18 @@ extension Planner {
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
     }
 
-    /// Cancels the transfer if it is paused and its bytes can be requested again later. Returns whether it was
-    /// cancelled.
-    package mutating func cancelIfPaused(_ id: TransferID) -> (Bool, [Action]) {
-        guard rangeSupport == .supported, let transfer = plan.transfers[id], transfer.isLive, transfer.isHeld,
-            !transfer.isSequential, !transfer.isValidation, !isAwaited(id)
-        else { return (false, []) }
-        var actions: [Action] = []
-        plan.cancel(id, &actions)
-        return (true, actions)
+    /// Cancels a paused transfer, or the given one, if its bytes can be requested again later. Returns whether it did.
+    package mutating func cancelPausedTransfer(_ only: TransferID?) -> (Bool, [Action]) {
+        guard rangeSupport == .supported else { return (false, []) }
+        for id in only.map({ [$0] }) ?? plan.transfers.ids {
+            guard let transfer = plan.transfers[id], transfer.isLive, transfer.flow == .held, !transfer.isSequential,
+                !transfer.isValidation, !plan.isAwaited(transfer, by: .playback)
+            else { continue }
+            var actions: [Action] = []
+            plan.cancel(id, &actions)
+            return (true, actions)
+        }
+        return (false, [])
     }
 
     /// Records that there was no space for the transfer's next bytes. The transfer pauses until a reader moves on,

@@ -47,13 +47,13 @@ public struct MediaCacheConfiguration: Sendable {
     /// learn it from the origin.
     ///
     /// Some origins accept only a few connections for each account. By default, a request that is rejected while other
-    /// connections are open is sent again when they are closed. A player waits for at most two seconds. If the origin
-    /// accepts the request then, the number of open connections is limited for a day.
+    /// connections are open is sent again when they are closed, or after two seconds. If the origin accepts the request
+    /// then, the number of open connections is limited for a day. A limit above 16 is not learned.
     ///
-    /// If this number is set, it is never exceeded. A player that waits for a connection closes a paused one if its
-    /// media supports range requests. Otherwise, it waits until a connection is closed, and fails with
-    /// ``CacheError/Code/originUnavailable`` after `RetryPolicy.maximumWait`. Requests that bypass the cache do not
-    /// count.
+    /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer that has been
+    /// paused for ten seconds is cancelled if its media supports range requests. A player fails with
+    /// ``CacheError/Code/originUnavailable`` if no connection is closed within `RetryPolicy.maximumWait`. Requests that
+    /// bypass the cache do not count.
     public var maximumOpenConnectionsPerOrigin: Int?
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The
     /// default is 16 MiB, and the minimum is 1 MiB.

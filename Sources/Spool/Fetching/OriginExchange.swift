@@ -61,23 +61,28 @@ struct OriginExchange: Sendable {
 
     /// Takes one of the origin's connections.
     ///
+    /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource if the origin accepts no
+    ///   more connections.
     /// - Throws: `OriginState.AllConnectionsBusy`; `CancellationError`.
-    func connect(to origin: OriginState, as priority: Priority) async throws -> OriginConnection {
-        try await origin.connect(priority, waitLimit(priority))
+    func connect(
+        to origin: OriginState, as priority: Priority, cancelPaused: @Sendable () -> Void = {}
+    ) async throws -> OriginConnection {
+        try await origin.connect(priority, waitLimit(priority), cancelPaused: cancelPaused)
     }
 
     /// Takes one of the origin's connections. Returns `nil` if none is free.
     func connectIfAvailable(to origin: OriginState, as priority: Priority) -> OriginConnection? {
-        origin.connectIfAvailable(priority, at: context.clock.elapsed())
+        origin.connectIfAvailable(priority, now: context.clock.elapsed)
     }
 
-    /// Waits until no other connection to the origin is open, so that a rejected request can be sent again.
-    /// The wait for a player's request ends after two seconds.
-    ///
-    /// - Throws: The same errors as ``connect(to:as:)``.
-    func reopenAlone(_ connection: OriginConnection, to origin: OriginState, as priority: Priority) async throws {
+    /// Opens the connection of a rejected request again, when the origin may accept the request. The parameters and
+    /// errors are the same as for ``connect(to:as:cancelPaused:)``.
+    func reopen(
+        _ connection: OriginConnection, to origin: OriginState, as priority: Priority, _ opening: OriginState.Opening,
+        cancelPaused: @Sendable () -> Void
+    ) async throws {
         connection.close()
-        try await origin.open(connection, as: priority, isAlone: true, waitLimit(priority))
+        try await origin.open(connection, as: priority, opening, waitLimit(priority), cancelPaused: cancelPaused)
     }
 
     private func waitLimit(_ priority: Priority) -> OriginState.WaitLimit {

@@ -76,35 +76,50 @@ extension Transfer {
     }
 
     /// Sends the request. An origin may accept only a few connections for each account, and reject a request while
-    /// other connections are open. The request is then sent once more when no other connection is open, or after two
-    /// seconds for a player. If the origin accepts it then, the number of open connections is limited.
+    /// other connections are open. The request is then sent again when they are closed; see ``OpenConnections``.
     private func send(
         _ request: UpstreamRequest, to origin: OriginState, over connection: OriginConnection
     ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
-        let others: Int
-        do {
+        let connections = origin.openConnections
+        /// The number of other open connections, at the first rejection.
+        var others: Int?
+        for attempt in 1... {
+            let before = connections.count
             let response = try await exchange.send(request, to: origin)
-            let isRejected = Self.mayLackConnections(response.head)
-            if !isRejected { origin.openConnections.recordAcceptance(at: clock.elapsed()) }
-            others = origin.openConnections.count - 1
+            let status = response.head.status.code
+            if [200, 203, 206, 304].contains(status) { recordAcceptance(by: connections, afterRejectionWith: others) }
             // An error response from a site is passed on like other responses from the site.
-            guard isRejected, others > 0, !context.storesAnyResponse else { return (response, false) }
-            // The rejected response is released here.
+            guard Self.rejections.contains(status), response.head.headerFields[.retryAfter] == nil,
+                !context.storesAnyResponse
+            else { return (response, attempt > 1) }
+            if attempt > 1 { connections.recordRejection(at: clock.elapsed()) }
+            guard attempt <= Self.repetitions, let remedy = connections.remedy(at: clock.elapsed()),
+                remedy == .wait || others == nil
+            else { return (response, attempt > 1) }
+            if remedy != .wait { others = max(before, connections.count) - 1 }
+            // The rejected response is released before the wait.
+            _ = consume response
+            if remedy != .wait {
+                let priority = scheduler.isAwaitedByPlayer(start.id) ? .playback : start.priority
+                try await exchange.reopen(
+                    connection, to: origin, as: priority, remedy == .openAlone ? .alone : .limited,
+                    cancelPaused: cancelPausedTransfer)
+            }
+            try await clock.networkSleep(.milliseconds(200) * attempt)
+            guard scheduler.maySendRequest(start.id) else { throw CancellationError() }
         }
-        try await exchange.reopenAlone(connection, to: origin, as: start.priority)
-        guard scheduler.maySendRequest(start.id) else { throw CancellationError() }
-        let response = try await exchange.send(request, to: origin)
-        if !Self.mayLackConnections(response.head),
-            let limit = origin.openConnections.recordAcceptance(afterRejectionWith: others, at: clock.elapsed())
-        {
-            let text = "the origin accepts only \(limit == 1 ? "one connection" : "\(limit) connections") at a time"
-            resource.send(.inconsistentResponse(text))
-        }
-        return (response, true)
+        preconditionFailure("the number of repetitions is limited")
     }
 
-    /// Returns whether an origin may have rejected a request because it accepts no more connections.
-    private static func mayLackConnections(_ head: HTTPResponse) -> Bool {
-        [403, 429, 503, 509].contains(head.status.code) && head.headerFields[.retryAfter] == nil
+    /// The statuses with which an origin may reject a request because it accepts no more connections.
+    private static let rejections: Set<Int> = [403, 429, 503, 509]
+    /// The maximum number of times that a rejected request is sent again.
+    private static let repetitions = 3
+
+    /// Records that the origin accepted a request, which it may have rejected before.
+    private func recordAcceptance(by connections: OpenConnections, afterRejectionWith others: Int?) {
+        guard let limit = connections.recordAcceptance(afterRejectionWith: others, at: clock.elapsed()) else { return }
+        let text = "the origin accepts only \(limit == 1 ? "one connection" : "\(limit) connections") at a time"
+        resource.send(.inconsistentResponse(text))
     }
 }

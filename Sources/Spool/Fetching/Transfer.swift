@@ -86,7 +86,7 @@ struct Transfer {
         scheduler.note(origin.link)
         let connection = try await connect(to: origin)
         defer { connection.end() }
-        connection.closesIfPaused { [scheduler, id = start.id] in scheduler.cancelIfPaused(id) }
+        connection.cancelsIfIdle { [scheduler, id = start.id] in scheduler.cancelPausedTransfer(id) }
         guard scheduler.maySendRequest(start.id) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.recordRequest()
@@ -178,13 +178,17 @@ struct Transfer {
     /// Takes one of the origin's connections. The connection of a preload counts as a player's connection as soon as a
     /// player waits for the bytes of this transfer.
     private func connect(to origin: OriginState) async throws -> OriginConnection {
-        guard start.priority == .preload else { return try await exchange.connect(to: origin, as: .playback) }
+        guard start.priority == .preload else {
+            return try await exchange.connect(to: origin, as: .playback, cancelPaused: cancelPausedTransfer)
+        }
         if let connection = exchange.connectIfAvailable(to: origin, as: .preload) { return connection }
         return try await withThrowingTaskGroup(of: OriginConnection.self) { group in
             group.addTask { try await exchange.connect(to: origin, as: .preload) }
             group.addTask {
                 await scheduler.waitForPlaybackPriority(start.id)
-                return try await exchange.connect(to: origin, as: .playback)
+                try Task.checkCancellation()
+                return try await exchange.connect(
+                    to: origin, as: .playback, cancelPaused: cancelPausedTransfer)
             }
             let first = await group.nextResult()
             group.cancelAll()
@@ -193,6 +197,9 @@ struct Transfer {
             return try first.get()
         }
     }
+
+    /// Cancels a paused transfer of the same resource.
+    func cancelPausedTransfer() { _ = scheduler.cancelPausedTransfer() }
 
     /// Returns an outcome if a preload's transfer must not send its request yet, because the origin has sent
     /// `Retry-After`. A player does not wait, unless a request for the bytes at its own position has failed. The bytes

@@ -7,18 +7,38 @@ import Synchronization
 /// origin rejects a request while other connections are open and accepts the same request later. A learned limit is
 /// used for a day. Paused connections count, because the origin has not closed them.
 final class OpenConnections: Sendable {
+    /// A request that waits for a connection.
+    struct Ticket: Sendable {
+        fileprivate let id: UInt64
+        let priority: Priority
+        /// The maximum number of open connections, including the connection of this request; `nil` for the limit of the
+        /// origin.
+        let maximum: Int?
+    }
+
     private struct State {
         var count = 0
-        /// The number of players' transfers that wait for a connection.
-        var waitingPlayers = 0
+        /// The waiting requests: players before preloads, otherwise in their order.
+        var tickets: [Ticket] = []
+        var nextID: UInt64 = 0
         /// The learned limit, and the elapsed time at which it expires.
         var learned: (limit: Int, deadline: Duration)?
         /// The number of connections that have been closed.
         var closed: UInt64 = 0
+        /// The elapsed time at which a connection was last closed.
+        var lastClosing: Duration?
+        /// The elapsed time until which rejections have other reasons.
+        var otherReasonDeadline = Duration.zero
     }
 
     /// The time for which a learned limit is used.
     static let learnedTime = Duration.seconds(86_400)
+    /// The maximum limit that is learned. With more connections, errors have other reasons.
+    static let maximumLearnedLimit = 16
+    /// The time that an origin may need to notice that a connection was closed.
+    private static let closingTime = Duration.seconds(2)
+    /// The time for which rejections have other reasons, after an origin has rejected its only connection.
+    private static let otherReasonTime = Duration.seconds(120)
 
     private let configuredLimit: Int?
     private let state = Mutex(State())
@@ -40,51 +60,114 @@ final class OpenConnections: Sendable {
         configuredLimit ?? state.learned.flatMap { $0.deadline > now ? $0.limit : nil }
     }
 
-    /// Counts a new connection if the limit permits it. Returns whether it does.
-    ///
-    /// - Parameter isAlone: Whether the connection is permitted only if no other connection is open.
-    func open(as priority: Priority, isAlone: Bool, at now: Duration) -> Bool {
+    // MARK: - Opening and closing
+
+    /// Counts a new connection if the limit permits it and no other request has to be served first. Returns whether the
+    /// connection may be opened.
+    func open(as priority: Priority, at now: Duration) -> Bool {
         state.withLock { state in
-            if let limit = isAlone ? 1 : limit(state, at: now) {
-                guard state.count < limit, priority == .playback || state.waitingPlayers == 0 else { return false }
+            guard let limit = limit(state, at: now) else {
+                state.count += 1
+                return true
             }
+            let isPreceded = state.tickets.contains { $0.priority >= priority && state.count < $0.maximum ?? limit }
+            guard state.count < limit, !isPreceded else { return false }
             state.count += 1
             return true
         }
     }
 
+    /// Adds a request to those that wait for a connection.
+    ///
+    /// - Parameter maximum: The maximum number of open connections, including the connection of this request; `nil` for
+    ///   the limit of the origin.
+    func beginWaiting(as priority: Priority, maximum: Int?) -> Ticket {
+        state.withLock { state in
+            state.nextID += 1
+            let ticket = Ticket(id: state.nextID, priority: priority, maximum: maximum)
+            let place = state.tickets.firstIndex { $0.priority < priority } ?? state.tickets.endIndex
+            state.tickets.insert(ticket, at: place)
+            return ticket
+        }
+    }
+
+    /// Counts a waiting request's connection if the limit permits it and no other request has to be served first.
+    /// Returns whether the connection may be opened.
+    func open(_ ticket: Ticket, at now: Duration) -> Bool {
+        state.withLock { state in
+            let limit = limit(state, at: now) ?? .max
+            guard state.count < ticket.maximum ?? limit else { return false }
+            let earlier = state.tickets.prefix { $0.id != ticket.id }
+            guard !earlier.contains(where: { state.count < $0.maximum ?? limit }) else { return false }
+            state.count += 1
+            return true
+        }
+    }
+
+    /// Removes a request from those that wait for a connection.
+    func endWaiting(_ ticket: Ticket) { state.withLock { $0.tickets.removeAll { $0.id == ticket.id } } }
+
     /// Counts a new connection even if it exceeds the limit.
     func openBeyondLimit() { state.withLock { $0.count += 1 } }
 
     /// Records that a connection is closed.
-    func close() {
+    func close(at now: Duration) {
         state.withLock { state in
             state.count -= 1
             state.closed += 1
+            state.lastClosing = now
         }
     }
 
-    /// Records that a player's transfer starts or stops to wait for a connection.
-    func recordWait(isWaiting: Bool) { state.withLock { $0.waitingPlayers += isWaiting ? 1 : -1 } }
+    // MARK: - Rejections
 
-    /// Records that the origin rejected a request while `others` other connections were open, and accepts it now.
+    /// The wait before a rejected request is sent again.
+    enum Remedy: Equatable, Sendable {
+        /// A short wait, because the origin may not have noticed that a connection was closed.
+        case wait
+        /// A wait until no other connection is open.
+        case openAlone
+        /// A wait until the number of open connections is within the known limit.
+        case openWithinLimit
+    }
+
+    /// Returns the wait before a rejected request is sent again. The request's own connection is open.
     ///
-    /// - Returns: The new limit, or `nil` if the number of connections was not the reason.
-    func recordAcceptance(afterRejectionWith others: Int, at now: Duration) -> Int? {
+    /// The result is `nil` if the number of connections is probably not the reason for the rejection.
+    func remedy(at now: Duration) -> Remedy? {
         state.withLock { state in
-            guard others > 0, state.count <= others else { return nil }
+            let others = state.count - 1
+            let isRecent = state.lastClosing.map { now - $0 < Self.closingTime } ?? false
+            guard let limit = limit(state, at: now) else {
+                guard now >= state.otherReasonDeadline else { return nil }
+                guard others == 0 else { return others <= Self.maximumLearnedLimit ? .openAlone : nil }
+                return isRecent ? .wait : nil
+            }
+            if others >= limit { return .openWithinLimit }
+            if isRecent { return .wait }
+            return others > 0 && !isFixed ? .openAlone : nil
+        }
+    }
+
+    /// Records that the origin rejected a request although it was sent again.
+    func recordRejection(at now: Duration) {
+        state.withLock { if $0.count == 1 { $0.otherReasonDeadline = now + Self.otherReasonTime } }
+    }
+
+    /// Records that the origin accepted a request with the open connections. A learned limit increases if it was
+    /// exceeded.
+    ///
+    /// - Parameter others: The number of other open connections with which the origin rejected the same request, or
+    ///   `nil` if it did not.
+    /// - Returns: The new limit if it was learned from the rejection.
+    func recordAcceptance(afterRejectionWith others: Int? = nil, at now: Duration) -> Int? {
+        guard !isFixed else { return nil }
+        return state.withLock { state in
+            if let learned = state.learned, learned.limit < state.count { state.learned?.limit = state.count }
+            guard let others, others > 0, state.count <= others else { return nil }
             let limit = min(others, limit(state, at: now) ?? others)
             state.learned = (limit, now + Self.learnedTime)
             return limit
-        }
-    }
-
-    /// Records that the origin accepted a request with the open connections. The learned limit increases if it was
-    /// exceeded.
-    func recordAcceptance(at now: Duration) {
-        state.withLock { state in
-            guard let learned = state.learned, learned.limit < state.count else { return }
-            state.learned = (state.count, learned.deadline)
         }
     }
 }

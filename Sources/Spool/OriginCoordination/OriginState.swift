@@ -141,11 +141,19 @@ final class OriginState: Sendable {
 
     /// Takes one of the origin's connections and counts it as open. Waits until a connection is free.
     ///
+    /// - Parameter cancelPaused: See ``open(_:as:_:_:cancelPaused:)``.
     /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
-    func connect(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> OriginConnection {
+    func connect(
+        _ priority: Priority, _ waitLimit: WaitLimit, cancelPaused: @Sendable () -> Void = {}
+    ) async throws -> OriginConnection {
         let connection = try await takeConnection(priority, waitLimit)
-        try await open(connection, as: priority, waitLimit)
-        return connection
+        do {
+            try await open(connection, as: priority, .standard, waitLimit, cancelPaused: cancelPaused)
+            return connection
+        } catch {
+            connection.end()
+            throw error
+        }
     }
 
     private func takeConnection(_ priority: Priority, _ waitLimit: WaitLimit) async throws -> OriginConnection {
@@ -161,58 +169,66 @@ final class OriginState: Sendable {
         }
     }
 
-    /// The maximum time for which a rejected preload waits until no other connection is open.
-    private static let preloadTime = Duration.seconds(10)
+    /// A rule for opening a connection.
+    enum Opening: Sendable {
+        /// Wait for the limit. If no connection is closed for too long, exceed a learned limit, because the limit may
+        /// result from an unrelated error.
+        case standard
+        /// Wait until no other connection is open, for at most ``OriginState/slowTime``.
+        case alone
+        /// Wait for the limit.
+        case limited
+    }
+
     /// The time between two attempts to open a connection.
-    private static let openingInterval = Duration.milliseconds(200)
+    private static let openingInterval = Duration.milliseconds(100)
 
     /// Counts a connection as open. Waits until the number of open connections permits it, as far as is known.
     ///
-    /// While a player waits, paused transfers are cancelled if their bytes can be requested again later. After
-    /// ``slowTime``, a player's connection is opened beyond a learned limit, because the limit may result from an
-    /// unrelated error.
-    ///
-    /// - Parameter isAlone: Whether to wait until no other connection is open, for at most ``slowTime``, or
-    ///   ``preloadTime`` for a preload.
-    /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
+    /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource, for example after a
+    ///   seek.
+    /// - Throws: ``AllConnectionsBusy`` if no connection is closed for too long; `CancellationError` if the task is
+    ///   cancelled while it waits.
     func open(
-        _ connection: OriginConnection, as priority: Priority, isAlone: Bool = false, _ waitLimit: WaitLimit
+        _ connection: OriginConnection, as priority: Priority, _ opening: Opening, _ waitLimit: WaitLimit,
+        cancelPaused: @Sendable () -> Void
     ) async throws {
-        if openConnections.open(as: priority, isAlone: isAlone, at: waitLimit.now()) {
-            return connection.recordOpen()
+        if case .standard = opening, openConnections.open(as: priority, at: waitLimit.now()) {
+            return connection.recordOpen(clock: waitLimit.now)
         }
-        connection.pause()
-        defer { connection.resume() }
-        let isPlayer = priority == .playback
-        if isPlayer { openConnections.recordWait(isWaiting: true) }
-        defer { if isPlayer { openConnections.recordWait(isWaiting: false) } }
-        var isAlone = isAlone
+        var (maximum, time, mayExceed): (Int?, Duration, Bool) = (nil, waitLimit.limit, false)
+        switch opening {
+        case .standard:
+            mayExceed = !openConnections.isFixed
+            if mayExceed, priority == .playback { time = min(Self.slowTime, time) }
+        case .alone: (maximum, time, mayExceed) = (1, min(Self.slowTime, time), true)
+        case .limited: time = min(RetryPolicy().maximumWait, time)
+        }
+        let ticket = openConnections.beginWaiting(as: priority, maximum: maximum)
+        defer { openConnections.endWaiting(ticket) }
         var (closed, waited) = (openConnections.closedCount, Duration.zero)
-        while !openConnections.open(as: priority, isAlone: isAlone, at: waitLimit.now()) {
-            let isShort = isAlone || isPlayer && !openConnections.isFixed
-            let limit = isShort ? min(isPlayer ? Self.slowTime : Self.preloadTime, waitLimit.limit) : waitLimit.limit
-            if waited >= limit {
-                if isAlone {
-                    isAlone = false
-                    continue
-                }
-                guard isShort else { throw AllConnectionsBusy(limit: limit) }
+        while !openConnections.open(ticket, at: waitLimit.now()) {
+            try Task.checkCancellation()
+            if waited >= time {
+                guard mayExceed else { throw AllConnectionsBusy(limit: time) }
                 openConnections.openBeyondLimit()
-                return connection.recordOpen()
+                break
             }
-            if isPlayer { cancelPausedTransfer() }
+            cancelPaused()
+            cancelIdleTransfer(at: waitLimit.now())
             try await waitLimit.sleep(Self.openingInterval)
             waited += Self.openingInterval
             let count = openConnections.closedCount
-            if !isShort, count != closed { (closed, waited) = (count, .zero) }
+            if count != closed, maximum != 1 { (closed, waited) = (count, .zero) }
         }
-        connection.recordOpen()
+        connection.recordOpen(clock: waitLimit.now)
     }
 
-    /// Cancels the oldest paused transfer whose bytes can be requested again later.
-    private func cancelPausedTransfer() {
+    /// Cancels a transfer that has been paused for a long time, because its player is paused too. Its rest is requested
+    /// when the player continues.
+    private func cancelIdleTransfer(at now: Duration) {
         let open = state.withLock { $0.open }
-        for entry in open where entry.connection?.cancelIfPaused() == true { return }
+        for entry in open where entry.connection?.cancelIfIdle(at: now) == true { return }
     }
 
     /// Waits until no connection has been returned for as long as `waitLimit` allows, and returns the error to throw.
@@ -242,10 +258,13 @@ final class OriginState: Sendable {
     }
 
     /// Takes a connection and counts it as open. Returns `nil` if none is free.
-    func connectIfAvailable(_ priority: Priority, at now: Duration) -> OriginConnection? {
+    func connectIfAvailable(_ priority: Priority, now: @escaping @Sendable () -> Duration) -> OriginConnection? {
         guard let connection = takeIfAvailable(priority) else { return nil }
-        guard openConnections.open(as: priority, isAlone: false, at: now) else { return nil }
-        connection.recordOpen()
+        guard openConnections.open(as: priority, at: now()) else {
+            connection.end()
+            return nil
+        }
+        connection.recordOpen(clock: now)
         return connection
     }
 
@@ -303,10 +322,14 @@ final class OriginState: Sendable {
     /// Creates the object for a connection that `active` already includes.
     private func makeConnection() -> OriginConnection {
         let connection = OriginConnection(self)
-        state.withLock { state in
+        // If the last reference to a connection were released under the lock, the connection would acquire it again.
+        let known = state.withLock { state in
+            let known = state.open.map(\.connection)
             state.open.removeAll { $0.connection == nil }
             state.open.append(OpenConnection(connection: connection))
+            return known
         }
+        _ = consume known
         return connection
     }
 
@@ -369,11 +392,16 @@ final class OriginConnection: Sendable {
     private struct State {
         var phase = Phase.flowing
         var isStream = false
-        /// Whether the connection counts toward the open connections.
-        var isOpen = false
+        /// The clock for the time of the closing, if the connection counts toward the open connections.
+        var openClock: (@Sendable () -> Duration)?
+        /// The elapsed time at which the transfer was paused.
+        var pauseTime: Duration?
         /// A function that cancels the transfer if its bytes can be requested again later. Returns whether it did.
         var cancel: (@Sendable () -> Bool)?
     }
+
+    /// The time after which a paused transfer may be cancelled if another one needs its connection.
+    static let idleTime = Duration.seconds(10)
 
     private let origin: OriginState
     private let state = Mutex(State())
@@ -385,6 +413,7 @@ final class OriginConnection: Sendable {
     /// Records that the transfer is paused.
     func pause() {
         change(from: .flowing, to: .paused) { origin.disconnect(isStream: $0) }
+        state.withLock { $0.pauseTime = $0.openClock?() }
     }
 
     /// Records that the transfer continues.
@@ -415,26 +444,15 @@ final class OriginConnection: Sendable {
     }
 
     /// Records that the connection counts toward the open connections.
-    fileprivate func recordOpen() { state.withLock { $0.isOpen = true } }
+    fileprivate func recordOpen(clock: @escaping @Sendable () -> Duration) { state.withLock { $0.openClock = clock } }
 
     /// Records that the connection no longer counts toward the open connections, because its response was released.
     func close() {
-        let wasOpen = state.withLock { state in
-            defer { state.isOpen = false }
-            return state.isOpen
+        let clock = state.withLock { state in
+            defer { state.openClock = nil }
+            return state.openClock
         }
-        if wasOpen { origin.openConnections.close() }
-    }
-
-    /// Sets the function that closes the connection while its transfer is paused and a player needs the connection.
-    ///
-    /// - Parameter cancel: A function that cancels the transfer if its bytes can be requested again later. Returns
-    ///   whether it did.
-    func closesIfPaused(by cancel: @escaping @Sendable () -> Bool) { state.withLock { $0.cancel = cancel } }
-
-    /// Cancels the transfer if it is paused. Returns whether it was cancelled.
-    fileprivate func cancelIfPaused() -> Bool {
-        state.withLock { $0.phase == .paused ? $0.cancel : nil }?() ?? false
+        if let clock { origin.openConnections.close(at: clock()) }
     }
 
     /// Records that the transfer has ended.
@@ -445,6 +463,21 @@ final class OriginConnection: Sendable {
             state.cancel = nil
         }
         close()
+    }
+
+    /// Sets the function that cancels the transfer while it is idle.
+    ///
+    /// - Parameter cancel: A function that cancels the transfer if its bytes can be requested again later. Returns
+    ///   whether it did.
+    func cancelsIfIdle(by cancel: @escaping @Sendable () -> Bool) { state.withLock { $0.cancel = cancel } }
+
+    /// Cancels the transfer if it has been paused for ``idleTime``. Returns whether it was cancelled.
+    fileprivate func cancelIfIdle(at now: Duration) -> Bool {
+        let cancel = state.withLock { state -> (@Sendable () -> Bool)? in
+            guard state.phase == .paused, let time = state.pauseTime, now - time >= Self.idleTime else { return nil }
+            return state.cancel
+        }
+        return cancel?() ?? false
     }
 
     private func change(from previous: Phase, to phase: Phase, _ report: (_ isStream: Bool) -> Void) {

@@ -56,14 +56,12 @@ extension Scheduler {
     /// Sets the estimate of the connection to the origin, after a measurement.
     func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }
 
-    /// Cancels the transfer if it is paused and its bytes can be requested again later. Returns whether it was
-    /// cancelled.
-    func cancelIfPaused(_ id: TransferID) -> Bool { ask { $0.machine.cancelIfPaused(id) } }
+    /// Cancels a paused transfer, or the given one, if its bytes can be requested again later. Returns whether it did.
+    func cancelPausedTransfer(_ id: TransferID? = nil) -> Bool { ask { $0.machine.cancelPausedTransfer(id) } }
 
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
     ///
-    /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has already sent a part of
-    ///   the resource.
+    /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has already sent a part.
     func requestsWholeResource(evenAfterPart: Bool) -> Bool {
         ask { state in
             switch state.machine.rangeSupport {

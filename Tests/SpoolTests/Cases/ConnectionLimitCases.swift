@@ -105,12 +105,20 @@ struct ConnectionLimitCases {
         }
     }
 
+    /// Waits until back-pressure pauses the transfer of a player that no longer reads, and until it counts as idle.
+    private func pause(_ stage: MemoryStage, _ cache: MediaCache) async {
+        let origin = cache.context.coordinator.origin(of: stage.url())
+        while origin.activeCount > 0 { await Task.yield() }
+        stage.clock.advance(by: OriginConnection.idleTime)
+    }
+
     @Test("E502: after one rejection, the cache opens no more connections than the origin accepts")
     func learned() async throws {
         try await run(limit: 1) { cache, stage, origin in
             let film = cache.media(for: stage.url())
             let reader = film.reader()
             _ = try await reader.next()
+            await pause(stage, cache)
             try await cache.media(for: stage.url("/b")).check(.all, Self.song, covers: 0..<Self.song.length)
             #expect(origin.rejectedCount == 1)
             try await reader.check(Self.film)
@@ -128,6 +136,7 @@ struct ConnectionLimitCases {
         try await run(limit: 100, configure: { $0.maximumOpenConnectionsPerOrigin = 1 }) { cache, stage, origin in
             let reader = cache.media(for: stage.url()).reader()
             _ = try await reader.next()
+            await pause(stage, cache)
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for path in ["/b", "/c", "/d"] {
                     group.addTask {

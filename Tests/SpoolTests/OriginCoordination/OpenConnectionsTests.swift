@@ -8,7 +8,7 @@ struct OpenConnectionsTests {
     /// it after one of them had been closed.
     private func limited(to count: Int) -> OpenConnections {
         let connections = OpenConnections(limit: nil)
-        for _ in 0..<count { #expect(connections.open(as: .playback, isAlone: false, at: .zero)) }
+        for _ in 0..<count { #expect(connections.open(as: .playback, at: .zero)) }
         #expect(connections.recordAcceptance(afterRejectionWith: count, at: .zero) == count)
         return connections
     }
@@ -17,9 +17,9 @@ struct OpenConnectionsTests {
     func expiration() {
         let connections = limited(to: 2)
         #expect(connections.limit(at: .seconds(86_399)) == 2)
-        #expect(!connections.open(as: .playback, isAlone: false, at: .seconds(86_399)))
+        #expect(!connections.open(as: .playback, at: .seconds(86_399)))
         #expect(connections.limit(at: .seconds(86_400)) == nil)
-        #expect(connections.open(as: .playback, isAlone: false, at: .seconds(86_400)))
+        #expect(connections.open(as: .playback, at: .seconds(86_400)))
     }
 
     @Test("A limit that an accepted request exceeded increases, and a further rejection decreases it")
@@ -27,9 +27,9 @@ struct OpenConnectionsTests {
         let connections = limited(to: 1)
         connections.openBeyondLimit()
         connections.openBeyondLimit()
-        connections.recordAcceptance(at: .zero)
+        _ = connections.recordAcceptance(at: .zero)
         #expect(connections.limit(at: .zero) == 3)
-        connections.close()
+        connections.close(at: .zero)
         #expect(connections.recordAcceptance(afterRejectionWith: 2, at: .zero) == 2)
         #expect(connections.limit(at: .zero) == 2)
     }
@@ -37,7 +37,7 @@ struct OpenConnectionsTests {
     @Test("A rejection has no effect if the request is accepted while the same number of connections is open")
     func otherReason() {
         let connections = OpenConnections(limit: nil)
-        for _ in 0..<3 { #expect(connections.open(as: .playback, isAlone: false, at: .zero)) }
+        for _ in 0..<3 { #expect(connections.open(as: .playback, at: .zero)) }
         #expect(connections.recordAcceptance(afterRejectionWith: 2, at: .zero) == nil)
         #expect(connections.recordAcceptance(afterRejectionWith: 0, at: .zero) == nil)
         #expect(connections.limit(at: .zero) == nil)
@@ -46,21 +46,75 @@ struct OpenConnectionsTests {
     @Test("A configured limit neither increases nor expires")
     func configured() {
         let connections = OpenConnections(limit: 1)
-        #expect(connections.open(as: .preload, isAlone: false, at: .zero))
+        #expect(connections.open(as: .preload, at: .zero))
         connections.openBeyondLimit()
-        connections.recordAcceptance(at: .zero)
+        _ = connections.recordAcceptance(at: .zero)
         #expect(connections.limit(at: .seconds(1_000_000)) == 1)
     }
 
-    @Test("Preloads get no connection while a player waits for one")
-    func players() {
+    @Test("Waiting requests get connections in their order, players before preloads")
+    func order() {
         let connections = limited(to: 1)
-        connections.recordWait(isWaiting: true)
-        connections.close()
-        #expect(!connections.open(as: .preload, isAlone: false, at: .zero))
-        #expect(connections.open(as: .playback, isAlone: false, at: .zero))
-        connections.recordWait(isWaiting: false)
-        connections.close()
-        #expect(connections.open(as: .preload, isAlone: false, at: .zero))
+        let tickets = [Priority.preload, .playback, .playback].map { connections.beginWaiting(as: $0, maximum: nil) }
+        connections.close(at: .zero)
+        #expect(!connections.open(as: .playback, at: .zero))
+        for index in [1, 2, 0] {
+            for other in [0, 1, 2] where other != index { #expect(!connections.open(tickets[other], at: .zero)) }
+            #expect(connections.open(tickets[index], at: .zero))
+            connections.endWaiting(tickets[index])
+            connections.close(at: .zero)
+        }
+        #expect(connections.open(as: .preload, at: .zero))
+    }
+
+    @Test("A request that waits until no other connection is open delays no other request")
+    func alone() {
+        let connections = OpenConnections(limit: 2)
+        #expect(connections.open(as: .playback, at: .zero))
+        let alone = connections.beginWaiting(as: .playback, maximum: 1)
+        #expect(!connections.open(alone, at: .zero))
+        #expect(connections.open(as: .playback, at: .zero))
+        connections.close(at: .zero)
+        connections.close(at: .zero)
+        #expect(!connections.open(as: .playback, at: .zero))
+        #expect(connections.open(alone, at: .zero))
+    }
+
+    @Test("A rejection has a remedy only if the number of connections may be its reason")
+    func remedies() {
+        let connections = OpenConnections(limit: nil)
+        func open(_ count: Int) { for _ in 0..<count { connections.openBeyondLimit() } }
+        open(1)
+        #expect(connections.remedy(at: .zero) == nil)
+        open(1)
+        #expect(connections.remedy(at: .zero) == .openAlone)
+        connections.close(at: .seconds(1))
+        // The origin may not have noticed the closing yet.
+        #expect(connections.remedy(at: .seconds(2)) == .wait)
+        #expect(connections.remedy(at: .seconds(3)) == nil)
+        open(16)
+        #expect(connections.remedy(at: .seconds(3)) == .openAlone)
+        open(1)
+        #expect(connections.remedy(at: .seconds(3)) == nil)
+    }
+
+    @Test("After a rejection of the only connection, rejections have no remedy for two minutes")
+    func otherReasons() {
+        let connections = OpenConnections(limit: nil)
+        connections.openBeyondLimit()
+        connections.recordRejection(at: .seconds(10))
+        connections.openBeyondLimit()
+        #expect(connections.remedy(at: .seconds(129)) == nil)
+        #expect(connections.remedy(at: .seconds(130)) == .openAlone)
+    }
+
+    @Test("With a known limit, a request beyond it waits for the limit, and other requests wait only after a closing")
+    func remediesWithLimit() {
+        let connections = OpenConnections(limit: 2)
+        for _ in 0..<3 { connections.openBeyondLimit() }
+        #expect(connections.remedy(at: .seconds(5)) == .openWithinLimit)
+        connections.close(at: .seconds(1))
+        #expect(connections.remedy(at: .seconds(5)) == nil)
+        #expect(connections.remedy(at: .seconds(2)) == .wait)
     }
 }

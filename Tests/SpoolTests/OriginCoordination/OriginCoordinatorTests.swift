@@ -232,7 +232,7 @@ struct OriginCoordinatorTests {
     func originLimit() throws {
         let coordinator = coordinator()
         let connection = try #require(
-            coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback, at: .zero))
+            coordinator.origin(of: try url("http://0.example")).connectIfAvailable(.playback, now: { .zero }))
         coordinator.origin(of: try url("http://1.example")).delayPreloads(until: .seconds(60))
         _ = coordinator.origin(of: try url("http://2.example")).record(bytes: 1_000_000, seconds: 1)
         for number in 3..<2000 as Range<Int> {

@@ -135,7 +135,7 @@ struct OriginStateTests {
     func streams() async throws {
         let origin = OriginState(connectionLimit: 2)
         var streams: [OriginConnection] = []
-        while let connection = origin.connectIfAvailable(.playback, at: .zero) {
+        while let connection = origin.connectIfAvailable(.playback, now: { .zero }) {
             connection.recordStream()
             connection.recordStream()
             streams.append(connection)
@@ -145,15 +145,17 @@ struct OriginStateTests {
         streams[0].pause()
         streams[1].end()
         streams[1].end()
-        let others = [origin.connectIfAvailable(.playback, at: .zero), origin.connectIfAvailable(.playback, at: .zero)]
+        let others = [
+            origin.connectIfAvailable(.playback, now: { .zero }), origin.connectIfAvailable(.playback, now: { .zero }),
+        ]
         #expect(others.allSatisfy { $0 != nil })
-        #expect(origin.connectIfAvailable(.playback, at: .zero) == nil)
+        #expect(origin.connectIfAvailable(.playback, now: { .zero }) == nil)
         // A stream that resumes is not delayed, and counts as before.
         streams[0].resume()
         others[0]?.end()
-        #expect(origin.connectIfAvailable(.playback, at: .zero) == nil)
+        #expect(origin.connectIfAvailable(.playback, now: { .zero }) == nil)
         others[1]?.end()
-        #expect(origin.connectIfAvailable(.playback, at: .zero) != nil)
+        #expect(origin.connectIfAvailable(.playback, now: { .zero }) != nil)
         for stream in streams { stream.end() }
         #expect(origin.activeCount == 0)
     }
@@ -199,8 +201,10 @@ struct OriginStateTests {
         for connection in slow { connection.end() }
         #expect(origin.activeCount == 0)
         // Two more connections count toward the limit again.
-        let others = [origin.connectIfAvailable(.playback, at: .zero), origin.connectIfAvailable(.playback, at: .zero)]
-        #expect(others.allSatisfy { $0 != nil } && origin.connectIfAvailable(.playback, at: .zero) == nil)
+        let others = [
+            origin.connectIfAvailable(.playback, now: { .zero }), origin.connectIfAvailable(.playback, now: { .zero }),
+        ]
+        #expect(others.allSatisfy { $0 != nil } && origin.connectIfAvailable(.playback, now: { .zero }) == nil)
     }
 
     @Test("E179: a waiting player does not get an extra connection while other connections are being released")
