@@ -230,7 +230,9 @@ extension Planner {
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
     }
 
-    /// Cancels a paused transfer, or the given one, if its bytes can be requested again later. Returns whether it did.
+    /// Cancels a paused transfer whose bytes can be requested again later. Returns whether it cancelled one.
+    ///
+    /// - Parameter only: The only transfer that may be cancelled, or `nil` for any paused transfer.
     package mutating func cancelPausedTransfer(_ only: TransferID?) -> (Bool, [Action]) {
         guard rangeSupport == .supported else { return (false, []) }
         for id in only.map({ [$0] }) ?? plan.transfers.ids {

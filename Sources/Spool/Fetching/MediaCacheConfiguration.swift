@@ -43,17 +43,17 @@ public struct MediaCacheConfiguration: Sendable {
     /// `ReadAheadPolicy.maximumRequestSize`, and its origin does not support range requests. Otherwise, an endless
     /// stream would permanently use a connection that other readers need.
     public var maximumConnectionsPerOrigin = 8
-    /// The maximum number of open connections to one origin, including paused and endless ones; `nil` (the default) to
-    /// learn it from the origin.
+    /// The maximum number of open connections to one origin, including paused and endless ones.
     ///
-    /// Some origins accept only a few connections for each account. By default, a request that is rejected while other
-    /// connections are open is sent again when they are closed, or after two seconds. If the origin accepts the request
-    /// then, the number of open connections is limited for a day. A limit above 16 is not learned.
+    /// The default, `nil`, means that the cache learns the number from the origin's responses. Some origins accept only
+    /// a few connections for each account. By default, a request that is rejected while other connections are open is
+    /// sent again when they are closed, or after two seconds. If the origin accepts the request then, the number of
+    /// open connections is limited for a day. A limit above 16 is not learned.
     ///
-    /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer that has been
-    /// paused for ten seconds is cancelled if its media supports range requests. A player fails with
-    /// ``CacheError/Code/originUnavailable`` if no connection is closed within `RetryPolicy.maximumWait`. Requests that
-    /// bypass the cache do not count.
+    /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer that has
+    /// been paused for ten seconds is cancelled if a waiting request needs its connection and its media supports range
+    /// requests. A player fails with ``CacheError/Code/originUnavailable`` if no connection is closed within
+    /// `RetryPolicy.maximumWait`. Requests that bypass the cache do not count.
     public var maximumOpenConnectionsPerOrigin: Int?
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The
     /// default is 16 MiB, and the minimum is 1 MiB.

@@ -61,8 +61,8 @@ struct OriginExchange: Sendable {
 
     /// Takes one of the origin's connections.
     ///
-    /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource if the origin accepts no
-    ///   more connections.
+    /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource. It is called while the
+    ///   origin accepts no more connections.
     /// - Throws: `OriginState.AllConnectionsBusy`; `CancellationError`.
     func connect(
         to origin: OriginState, as priority: Priority, cancelPaused: @Sendable () -> Void = {}
@@ -75,8 +75,8 @@ struct OriginExchange: Sendable {
         origin.connectIfAvailable(priority, now: context.clock.elapsed)
     }
 
-    /// Opens the connection of a rejected request again, when the origin may accept the request. The parameters and
-    /// errors are the same as for ``connect(to:as:cancelPaused:)``.
+    /// Closes the connection of a rejected request, and opens it again as soon as the origin may accept the request.
+    /// The parameters and errors are the same as for ``connect(to:as:cancelPaused:)``.
     func reopen(
         _ connection: OriginConnection, to origin: OriginState, as priority: Priority, _ opening: OriginState.Opening,
         cancelPaused: @Sendable () -> Void

@@ -111,12 +111,12 @@ extension Transfer {
         preconditionFailure("the number of repetitions is limited")
     }
 
-    /// The statuses with which an origin may reject a request because it accepts no more connections.
+    /// The statuses with which an origin may reject a request if it accepts no more connections.
     private static let rejections: Set<Int> = [403, 429, 503, 509]
     /// The maximum number of times that a rejected request is sent again.
     private static let repetitions = 3
 
-    /// Records that the origin accepted a request, which it may have rejected before.
+    /// Records that the origin accepted a request, possibly after a rejection. Sends an event if a limit was learned.
     private func recordAcceptance(by connections: OpenConnections, afterRejectionWith others: Int?) {
         guard let limit = connections.recordAcceptance(afterRejectionWith: others, at: clock.elapsed()) else { return }
         let text = "the origin accepts only \(limit == 1 ? "one connection" : "\(limit) connections") at a time"

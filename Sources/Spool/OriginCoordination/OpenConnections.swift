@@ -1,11 +1,11 @@
 import SpoolScheduling
 import Synchronization
 
-/// The open connections to one origin, and the number of them that the origin accepts.
+/// The open connections to one origin, and the maximum number that the origin accepts.
 ///
 /// Some origins accept only a few connections for each account. The number is either configured, or learned when the
 /// origin rejects a request while other connections are open and accepts the same request later. A learned limit is
-/// used for a day. Paused connections count, because the origin has not closed them.
+/// used for a day. Paused connections count, because they are still open at the origin.
 final class OpenConnections: Sendable {
     /// A request that waits for a connection.
     struct Ticket: Sendable {
@@ -18,7 +18,7 @@ final class OpenConnections: Sendable {
 
     private struct State {
         var count = 0
-        /// The waiting requests: players before preloads, otherwise in their order.
+        /// The waiting requests, players before preloads, otherwise in the order in which they started to wait.
         var tickets: [Ticket] = []
         var nextID: UInt64 = 0
         /// The learned limit, and the elapsed time at which it expires.
@@ -27,17 +27,19 @@ final class OpenConnections: Sendable {
         var closed: UInt64 = 0
         /// The elapsed time at which a connection was last closed.
         var lastClosing: Duration?
-        /// The elapsed time until which rejections have other reasons.
+        /// The elapsed time until which rejections are not attributed to the number of connections.
         var otherReasonDeadline = Duration.zero
     }
 
     /// The time for which a learned limit is used.
     static let learnedTime = Duration.seconds(86_400)
-    /// The maximum limit that is learned. With more connections, errors have other reasons.
+    /// The maximum limit that is learned. If more connections are open, a rejection probably has another
+    /// reason.
     static let maximumLearnedLimit = 16
     /// The time that an origin may need to notice that a connection was closed.
     private static let closingTime = Duration.seconds(2)
-    /// The time for which rejections have other reasons, after an origin has rejected its only connection.
+    /// The time for which rejections are not attributed to the number of connections, after an origin has rejected a
+    /// request on its only connection.
     private static let otherReasonTime = Duration.seconds(120)
 
     private let configuredLimit: Int?
@@ -149,17 +151,17 @@ final class OpenConnections: Sendable {
         }
     }
 
-    /// Records that the origin rejected a request although it was sent again.
+    /// Records that the origin rejected a request again after it was sent again.
     func recordRejection(at now: Duration) {
         state.withLock { if $0.count == 1 { $0.otherReasonDeadline = now + Self.otherReasonTime } }
     }
 
-    /// Records that the origin accepted a request with the open connections. A learned limit increases if it was
-    /// exceeded.
+    /// Records that the origin accepted a request while the current number of connections was open. A learned limit
+    /// increases if it was exceeded.
     ///
-    /// - Parameter others: The number of other open connections with which the origin rejected the same request, or
-    ///   `nil` if it did not.
-    /// - Returns: The new limit if it was learned from the rejection.
+    /// - Parameter others: The number of other connections that were open when the origin rejected the same request, or
+    ///   `nil` if it did not reject it.
+    /// - Returns: The new limit if it was learned from the rejection, otherwise `nil`.
     func recordAcceptance(afterRejectionWith others: Int? = nil, at now: Duration) -> Int? {
         guard !isFixed else { return nil }
         return state.withLock { state in

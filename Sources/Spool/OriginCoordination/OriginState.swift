@@ -53,7 +53,7 @@ final class OriginState: Sendable {
     private let state = Mutex(State())
 
     /// - Parameters:
-    ///   - connectionLimit: The maximum number of connections in use, without paused ones and long responses.
+    ///   - connectionLimit: The maximum number of connections in use, excluding paused ones and long responses.
     ///   - openLimit: The maximum number of open connections, or `nil` to learn it from the origin's responses.
     init(connectionLimit: Int, openLimit: Int? = nil) {
         self.connectionLimit = max(1, connectionLimit)
@@ -171,19 +171,19 @@ final class OriginState: Sendable {
 
     /// A rule for opening a connection.
     enum Opening: Sendable {
-        /// Wait for the limit. If no connection is closed for too long, exceed a learned limit, because the limit may
-        /// result from an unrelated error.
+        /// Wait until the number of open connections is below the limit. If no connection is closed for too long,
+        /// exceed a learned limit, because it may result from an unrelated error.
         case standard
         /// Wait until no other connection is open, for at most ``OriginState/slowTime``.
         case alone
-        /// Wait for the limit.
+        /// Wait until the number of open connections is below the limit. Fail if no connection is closed for too long.
         case limited
     }
 
     /// The time between two attempts to open a connection.
     private static let openingInterval = Duration.milliseconds(100)
 
-    /// Counts a connection as open. Waits until the number of open connections permits it, as far as is known.
+    /// Waits as `opening` requires, and then counts a connection as open.
     ///
     /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource, for example after a
     ///   seek.
@@ -224,8 +224,8 @@ final class OriginState: Sendable {
         connection.recordOpen(clock: waitLimit.now)
     }
 
-    /// Cancels a transfer that has been paused for a long time, because its player is paused too. Its rest is requested
-    /// when the player continues.
+    /// Cancels a transfer that has been paused for a long time, because its player is paused too. The remaining bytes
+    /// are requested when the player resumes.
     private func cancelIdleTransfer(at now: Duration) {
         let open = state.withLock { $0.open }
         for entry in open where entry.connection?.cancelIfIdle(at: now) == true { return }
@@ -322,7 +322,7 @@ final class OriginState: Sendable {
     /// Creates the object for a connection that `active` already includes.
     private func makeConnection() -> OriginConnection {
         let connection = OriginConnection(self)
-        // If the last reference to a connection were released under the lock, the connection would acquire it again.
+        // If the last reference to a connection were released under the lock, its `deinit` would acquire it again.
         let known = state.withLock { state in
             let known = state.open.map(\.connection)
             state.open.removeAll { $0.connection == nil }
@@ -392,7 +392,7 @@ final class OriginConnection: Sendable {
     private struct State {
         var phase = Phase.flowing
         var isStream = false
-        /// The clock for the time of the closing, if the connection counts toward the open connections.
+        /// The clock that gives the closing time, or `nil` if the connection does not count as open.
         var openClock: (@Sendable () -> Duration)?
         /// The elapsed time at which the transfer was paused.
         var pauseTime: Duration?

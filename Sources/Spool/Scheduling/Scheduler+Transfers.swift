@@ -56,7 +56,7 @@ extension Scheduler {
     /// Sets the estimate of the connection to the origin, after a measurement.
     func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }
 
-    /// Cancels a paused transfer, or the given one, if its bytes can be requested again later. Returns whether it did.
+    /// Cancels a paused transfer whose bytes can be requested again later. Returns whether it cancelled one.
     func cancelPausedTransfer(_ id: TransferID? = nil) -> Bool { ask { $0.machine.cancelPausedTransfer(id) } }
 
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.

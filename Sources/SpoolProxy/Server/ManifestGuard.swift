@@ -19,11 +19,12 @@ struct ManifestGuard {
     /// - Parameter isActive: Whether the body has to be examined, from its first byte.
     init(isActive: Bool) { self.isActive = isActive }
 
-    /// Examines the next bytes of the body, and returns the bytes that may be sent instead of them. The result is empty
+    /// Examines the next bytes of the body, and returns the bytes that may be sent now. The result is empty
     /// while bytes are held back.
     ///
     /// - Parameter isLast: Whether no more bytes follow.
-    /// - Throws: ``UnexpectedManifest``
+    /// - Throws: ``UnexpectedManifest`` if the body is a manifest, or if its first ``ManifestKind/prefixLength`` bytes
+    ///   may be the start of one.
     mutating func examine(_ bytes: UnsafeRawBufferPointer, isLast: Bool) throws -> ByteBuffer {
         held += bytes
         let prefix = Array(held.prefix(ManifestKind.prefixLength))
@@ -34,9 +35,9 @@ struct ManifestGuard {
         return try end()
     }
 
-    /// Returns the bytes that were held back, at the end of the body.
+    /// Ends the examination, and returns the bytes that were held back.
     ///
-    /// - Throws: ``UnexpectedManifest``
+    /// - Throws: ``UnexpectedManifest`` if the body is a manifest.
     mutating func end() throws -> ByteBuffer {
         guard ManifestKind(prefix: held) == nil else { throw UnexpectedManifest() }
         isActive = false

@@ -128,7 +128,7 @@ import Testing
         #expect(knowledge.mayReceive(first, credentials: "Digest username=\"ann\", nonce=\"1\"", from: "192.0.2.1"))
         knowledge.record(other, namedBy: first)
         #expect(!knowledge.mayReceive(other, credentials: credentials, from: "192.0.2.1"))
-        // The user name of another client's credentials may be the same.
+        // A client in another network may use the same user name.
         #expect(knowledge.mayReceive(other, credentials: credentials, from: "192.0.2.2"))
     }
 

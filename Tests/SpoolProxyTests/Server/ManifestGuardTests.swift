@@ -40,7 +40,7 @@ import Testing
     }
 
     @Test(
-        "E500: a manifest is not sent, whatever its pieces are",
+        "E500: a body that is or may be a manifest is not sent, however it is split into pieces",
         arguments: [
             ["#EXTM3U\n#EXT-X-VERSION:3\n"], ["#", "EXTM3U\n", "#EXT-X-VERSION:3\n"],
             ["<?xml version=\"1.0\"?>", "<MPD>"],

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Spool
 
-/// Origins that accept a limited number of connections, and the limit that the cache learns or is given.
+/// Origins that accept a limited number of connections, and the learned or configured limit.
 @Suite(.timeLimit(.minutes(10)))
 struct ConnectionLimitCases {
     private static let film = PatternBytes(seed: 1, length: 24_000_000)
@@ -105,7 +105,8 @@ struct ConnectionLimitCases {
         }
     }
 
-    /// Waits until back-pressure pauses the transfer of a player that no longer reads, and until it counts as idle.
+    /// Waits until back-pressure pauses the transfer of a player that no longer reads, and advances the clock until it
+    /// counts as idle.
     private func pause(_ stage: MemoryStage, _ cache: MediaCache) async {
         let origin = cache.context.coordinator.origin(of: stage.url())
         while origin.activeCount > 0 { await Task.yield() }
@@ -131,7 +132,7 @@ struct ConnectionLimitCases {
         }
     }
 
-    @Test("E502: a configured limit is never exceeded, and paused transfers make way for players")
+    @Test("E502: a configured limit is never exceeded, and paused transfers are cancelled for waiting players")
     func configured() async throws {
         try await run(limit: 100, configure: { $0.maximumOpenConnectionsPerOrigin = 1 }) { cache, stage, origin in
             let reader = cache.media(for: stage.url()).reader()
@@ -151,7 +152,7 @@ struct ConnectionLimitCases {
         }
     }
 
-    @Test("E502: a player fails if all connections of a configured limit carry responses without ranges")
+    @Test("E502: with a configured limit, a player fails while all connections carry responses without range support")
     func configuredWithoutRanges() async throws {
         func configure(_ configuration: inout MediaCache.Configuration) {
             configuration.maximumOpenConnectionsPerOrigin = 1

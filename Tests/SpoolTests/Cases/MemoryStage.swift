@@ -21,7 +21,7 @@ final class MemoryStage: Sendable {
     private let wrap: @Sendable (any Upstream) -> any Upstream
     private let lives = Mutex(0)
 
-    /// - Parameter wrap: A function that returns a transport in front of the origin.
+    /// - Parameter wrap: A function that wraps the transport to the origin.
     init(
         _ resources: [String: OriginResource], freshness: FreshnessPolicy = .immutable,
         disk: any FileSystem = SystemFileSystem(),

@@ -22,7 +22,7 @@ struct OpenConnectionsTests {
         #expect(connections.open(as: .playback, at: .seconds(86_400)))
     }
 
-    @Test("A limit that an accepted request exceeded increases, and a further rejection decreases it")
+    @Test("A learned limit increases if a request beyond it is accepted, and decreases after another rejection")
     func increase() {
         let connections = limited(to: 1)
         connections.openBeyondLimit()
@@ -52,7 +52,7 @@ struct OpenConnectionsTests {
         #expect(connections.limit(at: .seconds(1_000_000)) == 1)
     }
 
-    @Test("Waiting requests get connections in their order, players before preloads")
+    @Test("Waiting requests get connections in the order in which they started to wait, players before preloads")
     func order() {
         let connections = limited(to: 1)
         let tickets = [Priority.preload, .playback, .playback].map { connections.beginWaiting(as: $0, maximum: nil) }
@@ -89,7 +89,7 @@ struct OpenConnectionsTests {
         open(1)
         #expect(connections.remedy(at: .zero) == .openAlone)
         connections.close(at: .seconds(1))
-        // The origin may not have noticed the closing yet.
+        // The origin may not have noticed yet that the connection was closed.
         #expect(connections.remedy(at: .seconds(2)) == .wait)
         #expect(connections.remedy(at: .seconds(3)) == nil)
         open(16)
@@ -108,7 +108,7 @@ struct OpenConnectionsTests {
         #expect(connections.remedy(at: .seconds(130)) == .openAlone)
     }
 
-    @Test("With a known limit, a request beyond it waits for the limit, and other requests wait only after a closing")
+    @Test("With a known limit, a rejected request waits if the limit is exceeded, or if a connection was just closed")
     func remediesWithLimit() {
         let connections = OpenConnections(limit: 2)
         for _ in 0..<3 { connections.openBeyondLimit() }
