@@ -139,14 +139,12 @@ final class OpenConnections: Sendable {
     func remedy(at now: Duration) -> Remedy? {
         state.withLock { state in
             let others = state.count - 1
-            let isRecent = state.lastClosing.map { now - $0 < Self.closingTime } ?? false
             guard let limit = limit(state, at: now) else {
-                guard now >= state.otherReasonDeadline else { return nil }
-                guard others == 0 else { return others <= Self.maximumLearnedLimit ? .openAlone : nil }
-                return isRecent ? .wait : nil
+                let mayLackConnections = (1...Self.maximumLearnedLimit).contains(others)
+                return mayLackConnections && now >= state.otherReasonDeadline ? .openAlone : nil
             }
             if others >= limit { return .openWithinLimit }
-            if isRecent { return .wait }
+            if let time = state.lastClosing, now - time < Self.closingTime { return .wait }
             return others > 0 && !isFixed ? .openAlone : nil
         }
     }
