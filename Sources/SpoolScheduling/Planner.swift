@@ -8,7 +8,7 @@ package import ByteRanges
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
 package struct Planner: ~Copyable {
-    private(set) var plan: Plan
+    var plan: Plan
 
     /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
     package init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
@@ -228,22 +228,6 @@ extension Planner {
     package mutating func requestRejected(_ id: TransferID) -> Bool {
         guard let transfer = plan.transfers[id], transfer.isLive else { return false }
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
-    }
-
-    /// Cancels a paused transfer whose bytes can be requested again later. Returns whether it cancelled one.
-    ///
-    /// - Parameter only: The only transfer that may be cancelled, or `nil` for any paused transfer.
-    package mutating func cancelPausedTransfer(_ only: TransferID?) -> (Bool, [Action]) {
-        guard rangeSupport == .supported else { return (false, []) }
-        for id in only.map({ [$0] }) ?? plan.transfers.ids {
-            guard let transfer = plan.transfers[id], transfer.isLive, transfer.flow == .held, !transfer.isSequential,
-                !transfer.isValidation, !plan.isAwaited(transfer, by: .playback)
-            else { continue }
-            var actions: [Action] = []
-            plan.cancel(id, &actions)
-            return (true, actions)
-        }
-        return (false, [])
     }
 
     /// Records that there was no space for the transfer's next bytes. The transfer pauses until a reader moves on,

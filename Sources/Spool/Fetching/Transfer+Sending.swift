@@ -83,7 +83,9 @@ extension Transfer {
         let connections = origin.openConnections
         /// The number of other open connections, at the first rejection.
         var others: Int?
-        for attempt in 1... {
+        var attempt = 0
+        while true {
+            attempt += 1
             let before = connections.count
             let response = try await exchange.send(request, to: origin)
             let status = response.head.status.code
@@ -108,7 +110,6 @@ extension Transfer {
             try await clock.networkSleep(.milliseconds(200) * attempt)
             guard scheduler.maySendRequest(start.id) else { throw CancellationError() }
         }
-        preconditionFailure("the number of repetitions is limited")
     }
 
     /// The statuses with which an origin may reject a request if it accepts no more connections.

@@ -19,8 +19,8 @@ struct ManifestGuard {
     /// - Parameter isActive: Whether the body has to be examined, from its first byte.
     init(isActive: Bool) { self.isActive = isActive }
 
-    /// Examines the next bytes of the body, and returns the bytes that may be sent now. The result is empty
-    /// while bytes are held back.
+    /// Examines the next bytes of the body, and returns the bytes that may be sent now. The result is empty while bytes
+    /// are held back.
     ///
     /// - Parameter isLast: Whether no more bytes follow.
     /// - Throws: ``UnexpectedManifest`` if the body is a manifest, or if its first ``ManifestKind/prefixLength`` bytes

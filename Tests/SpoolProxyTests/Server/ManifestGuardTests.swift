@@ -5,7 +5,7 @@ import Testing
 
 @Suite("Bodies that may be manifests") struct ManifestGuardTests {
     /// Returns the bytes that may be sent after each piece of a body.
-    private func sent(_ pieces: [String], isLast: Bool = true) throws -> [String] {
+    private func sent(_ pieces: [String]) throws -> [String] {
         var manifestGuard = ManifestGuard(isActive: true)
         return try pieces.enumerated().map { index, piece in
             guard manifestGuard.isActive else { return piece }
@@ -13,7 +13,7 @@ import Testing
             return try bytes.withUnsafeMutableBytes {
                 try String(
                     buffer: manifestGuard.examine(
-                        UnsafeRawBufferPointer($0), isLast: isLast && index == pieces.count - 1))
+                        UnsafeRawBufferPointer($0), isLast: index == pieces.count - 1))
             }
         }
     }
