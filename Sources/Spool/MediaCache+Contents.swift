@@ -58,6 +58,9 @@ extension MediaCache {
     @discardableResult
     public func remove(_ key: CacheKey) async throws -> Bool { try await context.remove(key) }
 
+    /// Cancels requests for a resource without readers. None of their bytes may be stored anymore.
+    package func discardTransfers(of key: CacheKey) { resources.discardTransfers(of: key) }
+
     /// Removes all resources, pinned or not.
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be written, `.closed`.

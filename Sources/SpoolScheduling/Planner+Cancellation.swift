@@ -1,5 +1,13 @@
-/// The cancellation of paused transfers.
+/// The cancellation of transfers that readers do not need now.
 extension Planner {
+    /// Cancels all transfers if no reader is open. None of their bytes may be stored anymore.
+    package mutating func discardTransfers() -> [Action] {
+        guard plan.readers.states.isEmpty else { return [] }
+        var actions: [Action] = []
+        for id in plan.transfers.ids { plan.discard(id, &actions) }
+        return actions
+    }
+
     /// Cancels a paused transfer whose bytes can be requested again later. Returns whether it cancelled one.
     ///
     /// - Parameter only: The only transfer that may be cancelled, or `nil` for any paused transfer.

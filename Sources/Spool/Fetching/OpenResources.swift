@@ -207,6 +207,14 @@ final class OpenResources: Sendable {
         for resource in resources { resource.end() }
     }
 
+    /// Cancels the transfers of a key's resources that have no readers. None of their bytes may be stored anymore.
+    func discardTransfers(of key: CacheKey) {
+        let resources = state.withLock { state in
+            (state.identities[key] ?? []).compactMap { state.entries[$0]?.resource }
+        }
+        for resource in resources { resource.scheduler.discardTransfers() }
+    }
+
     /// Waits until the resources without holders have closed.
     func waitUntilClosed() async {
         while let task = state.withLock({ $0.closings.values.first }) { await task.value }

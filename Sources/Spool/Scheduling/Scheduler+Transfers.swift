@@ -59,6 +59,9 @@ extension Scheduler {
     /// Cancels a paused transfer whose bytes can be requested again later. Returns whether it cancelled one.
     func cancelPausedTransfer(_ id: TransferID? = nil) -> Bool { ask { $0.machine.cancelPausedTransfer(id) } }
 
+    /// Cancels all transfers if no reader is open. None of their bytes may be stored anymore.
+    func discardTransfers() { feed { $0.machine.discardTransfers() } }
+
     /// Records that the response to a range request can't be used. Returns whether to request the whole resource.
     ///
     /// - Parameter evenAfterPart: Whether to request the whole resource even if the origin has already sent a part.

@@ -72,7 +72,10 @@ package final class OperatorPreloads: Sendable {
     package func cancel(beforeRemoving key: CacheKey, from cache: MediaCache) async throws -> [MediaSource] {
         guard state.withLock({ !$0.tasks.isEmpty }) else { return [] }
         let keys = try await cache.preloadKeys(for: key)
-        return await cancel { keys.contains(cache.key(for: $0)) }
+        let sources = await cancel { keys.contains(cache.key(for: $0)) }
+        // A response that is still being received would store the resource again after its removal.
+        for source in sources { cache.discardTransfers(of: cache.key(for: source)) }
+        return sources
     }
 
     /// Removes all resources that a selection includes, and cancels their preloads first.
