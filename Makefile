@@ -51,7 +51,7 @@ demo: setup-media
 	@.build/debug/spool demo $${WATCH:+--watch} $${MEDIA:+"$$MEDIA"}
 
 test: setup-tests
-	@scripts/setup --optional mpv chromium chromium-driver python3-selenium haproxy
+	@scripts/setup --optional mpv chromium chromium-driver python3-selenium haproxy iproute2
 	@echo "— building and running the tests"
 	@mkdir -p .build
 	@swift build $(TRAITS) --build-tests

@@ -1,3 +1,4 @@
+#if os(Linux)
 import Foundation
 import HTTPTypes
 import NIOCore
@@ -8,7 +9,8 @@ import SpoolTesting
 import Synchronization
 import Testing
 
-/// Many clients of one server, whose connections all come from one address of a load balancer.
+/// Many clients of one server, whose connections all come from one address of a load balancer. Clients, load balancer
+/// and server are in separate network namespaces if the process may create them.
 ///
 /// `SPOOL_BALANCED_CLIENTS` sets the number of clients.
 @Suite(.serialized, .timeLimit(.minutes(3))) struct BalancedClientsTests {
@@ -59,25 +61,15 @@ import Testing
         func errorCaught(context: ChannelHandlerContext, error: any Error) { context.close(promise: nil) }
     }
 
-    /// Returns the address of a client. All addresses in 127.0.0.0/8 belong to this machine.
-    private static func address(_ client: Int) -> String { "127.1.\(client / 250).\(client % 250 + 1)" }
-
-    /// Sends a request from the address of a client.
-    private static func request(
-        _ path: String, from client: Int, to port: Int, _ report: @escaping @Sendable (Int) -> Void
-    ) async throws -> any Channel {
-        let channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
-            .bind(to: try SocketAddress(ipAddress: address(client), port: 0))
+    /// Reads the response that a socket receives.
+    private static func read(_ socket: CInt, _ report: @escaping @Sendable (Int) -> Void) async throws -> any Channel {
+        try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
             .channelInitializer { channel in
                 channel.eventLoop.makeCompletedFuture {
                     try channel.pipeline.syncOperations.addHandler(StatusReader(report))
                 }
             }
-            .connect(host: "127.0.0.1", port: port).get()
-        let head = ["GET \(path) HTTP/1.1", "Host: localhost", "X-Forwarded-For: 203.0.113.1", "", ""]
-        // A rejected connection may be closed before its request is sent.
-        try? await channel.writeAndFlush(ByteBuffer(string: head.joined(separator: "\r\n")))
-        return channel
+            .withConnectedSocket(socket).get()
     }
 
     @Test(
@@ -85,15 +77,19 @@ import Testing
         arguments: NamingBalancer.installed)
     func clients(balancer: NamingBalancer) async throws {
         DescriptorLimit.raise()
+        try await BalancerNetwork.run { try await clients(of: balancer, in: $0) }
+    }
+
+    private func clients(of balancer: NamingBalancer, in network: BalancerNetwork) async throws {
         let scratch = try ScratchDirectory()
         let log = URL(fileURLWithPath: scratch.file("log"))
         let origin = HeldUpstream()
         defer { origin.respond() }
         var (configuration, settings) = (ProxyConfiguration(), MediaCache.Configuration())
-        configuration.port = 0
+        (configuration.host, configuration.port) = (network.server, 0)
         configuration.origin = URL(string: "http://origin.example/")
         configuration.allowsUnauthenticatedClients = true
-        configuration.trustedProxies = ["127.0.0.1"]
+        configuration.trustedProxies = [network.balancer]
         configuration.usesProxyProtocol = balancer.usesProxyProtocol
         configuration.limits.maximumConnectionsPerClient = 1
         configuration.limits.responseTimeout = .seconds(3600)
@@ -104,15 +100,13 @@ import Testing
         let server = try ProxyServer(cache: cache, configuration: configuration)
         try await server.start()
         let start = ContinuousClock.now
-        try await balancer.run(before: try #require(server.port)) { url in
-            let port = try #require(url.port)
+        try await balancer.run(before: try #require(server.port), in: network) { port in
             let (stream, reports) = AsyncStream.makeStream(of: (client: Int, status: Int).self)
             var channels: [any Channel] = []
-            for client in 0..<Self.count {
-                for _ in 0..<2 {
-                    channels.append(
-                        try await Self.request("/held", from: client, to: port) { reports.yield((client, $0)) })
-                }
+            let head = ["GET /held HTTP/1.1", "Host: localhost", "X-Forwarded-For: 203.0.113.1", "", ""]
+            for client in (0..<2 * Self.count).map({ $0 / 2 }) {
+                let socket = try await network.send(head.joined(separator: "\r\n"), from: client, to: port)
+                channels.append(try await Self.read(socket) { reports.yield((client, $0)) })
             }
             var statuses: [Int: [Int]] = [:]
             var (rejected, received) = (0, 0)
@@ -124,11 +118,13 @@ import Testing
                 if rejected == Self.count || rejected < received { origin.respond() }
                 if received == 2 * Self.count { break }
             }
-            #expect(rejected == Self.count)
+            let counts = Dictionary(statuses.values.joined().map { ($0, 1) }, uniquingKeysWith: +)
+            #expect(rejected == Self.count, "responses by status: \(counts)")
             #expect(statuses.count == Self.count && statuses.values.allSatisfy { $0 == [503, 200] })
             for channel in channels { try? await channel.close() }  // The balancer may have closed the connection.
         }
-        print("\(balancer.testDescription): \(Self.count) clients, \(ContinuousClock.now - start)")
+        let place = network.isSeparate ? "network namespaces" : "loopback addresses"
+        print("\(balancer.testDescription): \(Self.count) clients, \(place), \(ContinuousClock.now - start)")
         await server.stop()
         await cache.close()
         var logged: [String: Set<Int>] = [:]
@@ -138,8 +134,9 @@ import Testing
             logged[String(client), default: []].insert(try #require(Int(status)))
         }
         // The log also contains health checks by the load balancer, some without a PROXY protocol header.
-        for client in ["127.0.0.1", "-"] { logged[client] = nil }
-        #expect(Set(logged.keys) == Set((0..<Self.count).map(Self.address)))
+        for client in [network.balancer, network.server, "-"] { logged[client] = nil }
+        #expect(Set(logged.keys) == Set((0..<Self.count).map(network.address)))
         #expect(logged.values.allSatisfy { $0 == [200, 503] })
     }
 }
+#endif

@@ -1,3 +1,4 @@
+#if os(Linux)
 import Foundation
 import SpoolTesting
 import Testing
@@ -11,13 +12,11 @@ enum NamingBalancer: Sendable, CaseIterable, CustomTestStringConvertible {
 
     /// The load balancers that are installed on this machine.
     static var installed: [NamingBalancer] {
-        allCases.filter { $0 == .nginxWithFields ? Nginx() != nil : haproxy != nil }
+        let hasHAProxy = FileManager.default.isExecutableFile(atPath: haproxyPath)
+        return allCases.filter { $0 == .nginxWithFields ? Nginx() != nil : hasHAProxy }
     }
 
-    private static var haproxy: Tool? {
-        let path = "/usr/sbin/haproxy"
-        return FileManager.default.isExecutableFile(atPath: path) ? Tool(at: URL(fileURLWithPath: path)) : nil
-    }
+    private static let haproxyPath = "/usr/sbin/haproxy"
 
     var testDescription: String {
         switch self {
@@ -30,18 +29,20 @@ enum NamingBalancer: Sendable, CaseIterable, CustomTestStringConvertible {
 
     var usesProxyProtocol: Bool { self == .haproxyWithProxyProtocol1 || self == .haproxyWithProxyProtocol2 }
 
-    /// Runs the load balancer for the server at a port, and calls `body` with the balancer's URL.
-    func run<R>(before port: Int, _ body: (URL) async throws -> R) async throws -> R {
-        if self == .nginxWithFields, let nginx = Nginx() { return try await nginx.run(naming: port, body) }
-        guard let haproxy = Self.haproxy else { throw Tool.Failed(description: "HAProxy is not installed") }
+    /// Runs the load balancer for the server at a port, and calls `body` with the balancer's port.
+    func run<R>(before port: Int, in network: BalancerNetwork, _ body: (Int) async throws -> R) async throws -> R {
+        if self == .nginxWithFields, let nginx = Nginx() {
+            return try await nginx.run(naming: port, in: network, body)
+        }
         let scratch = try ScratchDirectory()
+        let (haproxy, arguments) = try network.atBalancer(Self.haproxyPath)
         return try await ServerProgram.run(
-            haproxy, arguments: { ["-f", $0, "-db"] }, scratch,
-            configuration: { configuration(port: $0, before: port) },
-            body)
+            haproxy, arguments: { arguments + ["-f", $0, "-db"] }, scratch, at: network.balancer,
+            configuration: { configuration(port: $0, before: "\(network.server):\(port)") },
+            { try await body($0.port ?? 80) })
     }
 
-    private func configuration(port: Int, before server: Int) -> String {
+    private func configuration(port: Int, before server: String) -> String {
         let options =
             switch self {
             case .haproxyWithProxyProtocol1: "send-proxy"
@@ -57,12 +58,13 @@ enum NamingBalancer: Sendable, CaseIterable, CustomTestStringConvertible {
               timeout client 120s
               timeout server 120s
             frontend front
-              bind 127.0.0.1:\(port) backlog 4096
+              bind :\(port) backlog 4096
               default_backend node
             backend node
               option httpchk GET /.spool/health
               \(usesProxyProtocol ? "" : "option forwardfor")
-              server node 127.0.0.1:\(server) check inter 1s \(options)
+              server node \(server) check inter 1s \(options)
             """
     }
 }
+#endif

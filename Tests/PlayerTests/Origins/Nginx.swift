@@ -3,12 +3,12 @@ import SpoolTesting
 
 /// nginx as a server for the files in a folder, with its default behavior, or as a load balancer.
 struct Nginx: Sendable {
+    private static let path = "/usr/sbin/nginx"
     private let tool: Tool
 
     init?() {
-        let file = URL(fileURLWithPath: "/usr/sbin/nginx")
-        guard FileManager.default.isExecutableFile(atPath: file.path) else { return nil }
-        tool = Tool(at: file)
+        guard FileManager.default.isExecutableFile(atPath: Self.path) else { return nil }
+        tool = Tool(at: URL(fileURLWithPath: Self.path))
     }
 
     /// Runs a server for the files in `folder`, and calls `body` with its URL.
@@ -51,28 +51,31 @@ struct Nginx: Sendable {
             }, body)
     }
 
-    /// Runs a load balancer for the server at a port, and calls `body` with its URL. The load balancer identifies its
-    /// clients in header fields, and uses each connection to the server for several clients.
-    func run<R>(naming port: Int, _ body: (URL) async throws -> R) async throws -> R {
+    #if os(Linux)
+    /// Runs a load balancer for the server at a port, and calls `body` with the balancer's port. The load balancer
+    /// identifies its clients in header fields, and uses each connection to the server for several clients.
+    func run<R>(naming port: Int, in network: BalancerNetwork, _ body: (Int) async throws -> R) async throws -> R {
         let scratch = try ScratchDirectory()
+        let (tool, arguments) = try network.atBalancer(Self.path)
         let fields = """
             proxy_set_header Host $host; proxy_set_header Connection ""; proxy_set_header Forwarded "";
             proxy_set_header X-Forwarded-For $proxy_add_x_forwarded_for;
             """
         return try await ServerProgram.run(
-            tool, arguments: { ["-c", $0, "-e", scratch.file("error.log")] }, scratch,
+            tool, arguments: { arguments + ["-c", $0, "-e", scratch.file("error.log")] }, scratch, at: network.balancer,
             configuration: { listening in
                 Self.configuration(
                     scratch,
                     """
-                    upstream node { server 127.0.0.1:\(port); keepalive 100; }
+                    upstream node { server \(network.server):\(port); keepalive 100; }
                     server {
-                        listen 127.0.0.1:\(listening) backlog=4096;
+                        listen \(listening) backlog=4096;
                         location / { proxy_pass http://node; proxy_http_version 1.1; proxy_read_timeout 120s; \(fields) }
                     }
                     """)
-            }, body)
+            }, { try await body($0.port ?? 80) })
     }
+    #endif
 
     private static func configuration(_ scratch: ScratchDirectory, _ http: String) -> String {
         let path = scratch.path

@@ -11,10 +11,11 @@ enum ServerProgram {
     /// - Parameters:
     ///   - arguments: A closure that returns the arguments of the program, from the path of the configuration file.
     ///   - scratch: The directory for the configuration file.
+    ///   - host: The address at which the test process reaches the server.
     ///   - configuration: A closure that returns the text of the configuration file for a port.
     static func run<R>(
-        _ tool: Tool, arguments: (String) -> [String], _ scratch: ScratchDirectory, configuration: (Int) -> String,
-        _ body: (URL) async throws -> R
+        _ tool: Tool, arguments: (String) -> [String], _ scratch: ScratchDirectory, at host: String = "127.0.0.1",
+        configuration: (Int) -> String, _ body: (URL) async throws -> R
     ) async throws -> R {
         for _ in 0..<20 {
             // The port was free a moment ago. If another process takes it, the server ends, and another port is tried.
@@ -25,7 +26,7 @@ enum ServerProgram {
             try Data((configuration(port) + "\n").utf8).write(to: URL(fileURLWithPath: file))
             let run = try tool.start(arguments(file))
             defer { run.end() }
-            guard let url = URL(string: "http://127.0.0.1:\(port)/"), await listens(url, run) else { continue }
+            guard let url = URL(string: "http://\(host):\(port)/"), await listens(url, run) else { continue }
             return try await body(url)
         }
         throw Tool.Failed(description: "the server did not start")
