@@ -44,8 +44,8 @@ final class SimulatedOrigin: Upstream {
     /// Returns the bytes that were sent for a version.
     func sent(_ pattern: PatternBytes) -> Sent { state.withLock { $0.sent[pattern] ?? Sent() } }
 
-    /// The number of bodies that were cancelled or truncated. For each of them, one piece may have been sent but not
-    /// used.
+    /// The number of bodies that were cancelled or truncated before the cache received their end. For each of them, one
+    /// piece may have been sent but not used.
     var unfinished: Int { state.withLock { $0.unfinished } }
 
     var requests: Int { state.withLock { $0.requests } }
@@ -107,7 +107,8 @@ final class SimulatedOrigin: Upstream {
     private final class Sending: Sendable {
         let origin: SimulatedOrigin
         let pattern: PatternBytes
-        let rest: Mutex<Range<Int64>>
+        /// The bytes that have not been sent, or `nil` if the cache has received the end of the body.
+        let rest: Mutex<Range<Int64>?>
 
         init(_ origin: SimulatedOrigin, _ pattern: PatternBytes, _ range: Range<Int64>) {
             self.origin = origin
@@ -116,12 +117,15 @@ final class SimulatedOrigin: Upstream {
         }
 
         deinit {
-            if rest.withLock({ !$0.isEmpty }) { origin.state.withLock { $0.unfinished += 1 } }
+            if rest.withLock({ $0 != nil }) { origin.state.withLock { $0.unfinished += 1 } }
         }
 
         func next() throws -> [UInt8]? {
-            try rest.withLock { rest in
-                guard !rest.isEmpty else { return nil }
+            try rest.withLock { remaining in
+                guard let rest = remaining, !rest.isEmpty else {
+                    remaining = nil
+                    return nil
+                }
                 let piece = try origin.state.withLock { state in
                     if state.random.chance(state.faults.piecesPerTruncation) {
                         throw UpstreamError(.connectionLost, "the connection was lost")
@@ -134,7 +138,7 @@ final class SimulatedOrigin: Upstream {
                     state.sent[pattern] = sent
                     return piece
                 }
-                rest = piece.upperBound..<rest.upperBound
+                remaining = piece.upperBound..<rest.upperBound
                 return pattern.bytes(piece)
             }
         }
