@@ -50,9 +50,10 @@ public struct MediaCacheConfiguration: Sendable {
     /// sent again when they are closed, or after two seconds. If the origin accepts the request then, the number of
     /// open connections is limited for a day. A limit above 16 is not learned.
     ///
-    /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer that has
-    /// been paused for ten seconds is cancelled if a waiting request needs its connection and its media supports range
-    /// requests. A player fails with ``CacheError/Code/originUnavailable`` if no connection is closed within
+    /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer is paused
+    /// when its player has received enough bytes in advance. If its media supports range requests, a paused transfer is
+    /// cancelled for another player when its connection has been open for two seconds, or for a preload after a pause
+    /// of ten seconds. A player fails with ``CacheError/Code/originUnavailable`` if no connection is closed within
     /// `RetryPolicy.maximumWait`. Requests that bypass the cache do not count.
     public var maximumOpenConnectionsPerOrigin: Int?
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The

@@ -89,14 +89,14 @@ extension Transfer {
             let before = connections.count
             let response = try await exchange.send(request, to: origin)
             let status = response.head.status.code
-            if [200, 203, 206, 304].contains(status) { recordAcceptance(by: connections, afterRejectionWith: others) }
+            if [200, 203, 206, 304].contains(status) { recordAcceptance(on: connection, afterRejectionWith: others) }
             // An error response from a site is passed on like other responses from the site.
             guard Self.rejections.contains(status), response.head.headerFields[.retryAfter] == nil,
                 !context.storesAnyResponse
             else { return (response, attempt > 1) }
             if attempt > 1 { connections.recordRejection(at: clock.elapsed()) }
             guard attempt <= Self.repetitions, let remedy = connections.remedy(at: clock.elapsed()),
-                remedy == .wait || others == nil
+                remedy != .openAlone || others == nil
             else { return (response, attempt > 1) }
             if remedy != .wait { others = max(before, connections.count) - 1 }
             // The rejected response is released before the wait.
@@ -118,8 +118,8 @@ extension Transfer {
     private static let repetitions = 3
 
     /// Records that the origin accepted a request, possibly after a rejection. Sends an event if a limit was learned.
-    private func recordAcceptance(by connections: OpenConnections, afterRejectionWith others: Int?) {
-        guard let limit = connections.recordAcceptance(afterRejectionWith: others, at: clock.elapsed()) else { return }
+    private func recordAcceptance(on connection: OriginConnection, afterRejectionWith others: Int?) {
+        guard let limit = connection.recordAcceptance(afterRejectionWith: others, at: clock.elapsed()) else { return }
         let text = "the origin accepts only \(limit == 1 ? "one connection" : "\(limit) connections") at a time"
         resource.send(.inconsistentResponse(text))
     }

@@ -86,7 +86,7 @@ struct Transfer {
         scheduler.note(origin.link)
         let connection = try await connect(to: origin)
         defer { connection.end() }
-        connection.cancelsIfIdle { [scheduler, id = start.id] in scheduler.cancelPausedTransfer(id) }
+        connection.cancelsIfPaused { [scheduler, id = start.id] in scheduler.cancelPausedTransfer(id) }
         guard scheduler.maySendRequest(start.id) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.recordRequest()

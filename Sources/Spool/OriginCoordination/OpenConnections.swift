@@ -18,6 +18,11 @@ final class OpenConnections: Sendable {
 
     private struct State {
         var count = 0
+        /// The number of open connections on which the origin has accepted the request.
+        var accepted = 0
+        /// The largest number of accepted connections that were open at a time, and the elapsed time of the last one.
+        /// Numbers before ``peakTime`` are forgotten.
+        var peak = (count: 0, time: Duration.zero)
         /// The waiting requests, players before preloads, otherwise in the order in which they started to wait.
         var tickets: [Ticket] = []
         var nextID: UInt64 = 0
@@ -36,6 +41,8 @@ final class OpenConnections: Sendable {
     /// The maximum limit that is learned. If more connections are open, a rejection probably has another
     /// reason.
     static let maximumLearnedLimit = 16
+    /// The time for which the largest number of accepted connections is known.
+    private static let peakTime = Duration.seconds(60)
     /// The time that an origin may need to notice that a connection was closed.
     private static let closingTime = Duration.seconds(2)
     /// The time for which rejections are not attributed to the number of connections, after an origin has rejected a
@@ -113,9 +120,12 @@ final class OpenConnections: Sendable {
     func openBeyondLimit() { state.withLock { $0.count += 1 } }
 
     /// Records that a connection is closed.
-    func close(at now: Duration) {
+    ///
+    /// - Parameter isAccepted: Whether the origin had accepted the connection's request.
+    func close(isAccepted: Bool, at now: Duration) {
         state.withLock { state in
             state.count -= 1
+            if isAccepted { state.accepted -= 1 }
             state.closed += 1
             state.lastClosing = now
         }
@@ -157,15 +167,21 @@ final class OpenConnections: Sendable {
     /// Records that the origin accepted a request while the current number of connections was open. A learned limit
     /// increases if it was exceeded.
     ///
-    /// - Parameter others: The number of other connections that were open when the origin rejected the same request, or
-    ///   `nil` if it did not reject it.
+    /// - Parameters:
+    ///   - isFirst: Whether this is the first accepted request of its connection.
+    ///   - others: The number of other connections that were open when the origin rejected the same request, or `nil` if
+    ///     it did not reject it. Some of them may have been rejected too.
     /// - Returns: The new limit if it was learned from the rejection, otherwise `nil`.
-    func recordAcceptance(afterRejectionWith others: Int? = nil, at now: Duration) -> Int? {
-        guard !isFixed else { return nil }
-        return state.withLock { state in
-            if let learned = state.learned, learned.limit < state.count { state.learned?.limit = state.count }
+    func recordAcceptance(isFirst: Bool, afterRejectionWith others: Int? = nil, at now: Duration) -> Int? {
+        state.withLock { state in
+            if isFirst { state.accepted += 1 }
+            if state.accepted >= state.peak.count || now - state.peak.time > Self.peakTime {
+                state.peak = (state.accepted, now)
+            }
+            guard !isFixed else { return nil }
+            if let learned = state.learned, learned.limit < state.accepted { state.learned?.limit = state.accepted }
             guard let others, others > 0, state.count <= others else { return nil }
-            let limit = min(others, limit(state, at: now) ?? others)
+            let limit = min(others, max(1, state.peak.count), limit(state, at: now) ?? others)
             state.learned = (limit, now + Self.learnedTime)
             return limit
         }

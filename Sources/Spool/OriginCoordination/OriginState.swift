@@ -215,7 +215,7 @@ final class OriginState: Sendable {
                 break
             }
             cancelPaused()
-            cancelIdleTransfer(at: waitLimit.now())
+            cancelPausedTransfer(for: priority, at: waitLimit.now())
             try await waitLimit.sleep(Self.openingInterval)
             waited += Self.openingInterval
             let count = openConnections.closedCount
@@ -224,11 +224,11 @@ final class OriginState: Sendable {
         connection.recordOpen(clock: waitLimit.now)
     }
 
-    /// Cancels a transfer that has been paused for a long time, because its player is paused too. The remaining bytes
-    /// are requested when the player resumes.
-    private func cancelIdleTransfer(at now: Duration) {
+    /// Cancels a paused transfer, so that its connection becomes available. The player of a paused transfer has received
+    /// enough bytes in advance; more are requested when it needs them.
+    private func cancelPausedTransfer(for priority: Priority, at now: Duration) {
         let open = state.withLock { $0.open }
-        for entry in open where entry.connection?.cancelIfIdle(at: now) == true { return }
+        for entry in open where entry.connection?.cancelIfPaused(for: priority, at: now) == true { return }
     }
 
     /// Waits until no connection has been returned for as long as `waitLimit` allows, and returns the error to throw.
@@ -394,13 +394,20 @@ final class OriginConnection: Sendable {
         var isStream = false
         /// The clock that gives the closing time, or `nil` if the connection does not count as open.
         var openClock: (@Sendable () -> Duration)?
+        /// Whether the origin has accepted the request of the open connection.
+        var isAccepted = false
+        /// The elapsed time at which the connection was opened.
+        var openTime = Duration.zero
         /// The elapsed time at which the transfer was paused.
         var pauseTime: Duration?
         /// A function that cancels the transfer if its bytes can be requested again later. Returns whether it did.
         var cancel: (@Sendable () -> Bool)?
     }
 
-    /// The time after which a paused transfer may be cancelled if another one needs its connection.
+    /// The minimum time for which a connection is open before its paused transfer is cancelled for a player. Players
+    /// that share a connection then take turns, with few requests.
+    static let turnTime = Duration.seconds(2)
+    /// The time after which a paused transfer is cancelled for a preload.
     static let idleTime = Duration.seconds(10)
 
     private let origin: OriginState
@@ -444,15 +451,30 @@ final class OriginConnection: Sendable {
     }
 
     /// Records that the connection counts toward the open connections.
-    fileprivate func recordOpen(clock: @escaping @Sendable () -> Duration) { state.withLock { $0.openClock = clock } }
+    fileprivate func recordOpen(clock: @escaping @Sendable () -> Duration) {
+        let now = clock()
+        state.withLock { ($0.openClock, $0.openTime) = (clock, now) }
+    }
+
+    /// Records that the origin accepted the connection's request. Returns the new limit if it was learned; see
+    /// ``OpenConnections/recordAcceptance(isFirst:afterRejectionWith:at:)``.
+    func recordAcceptance(afterRejectionWith others: Int?, at now: Duration) -> Int? {
+        let isFirst = state.withLock { state -> Bool? in
+            guard state.openClock != nil else { return nil }
+            defer { state.isAccepted = true }
+            return !state.isAccepted
+        }
+        guard let isFirst else { return nil }
+        return origin.openConnections.recordAcceptance(isFirst: isFirst, afterRejectionWith: others, at: now)
+    }
 
     /// Records that the connection no longer counts toward the open connections, because its response was released.
     func close() {
-        let clock = state.withLock { state in
-            defer { state.openClock = nil }
-            return state.openClock
+        let (clock, isAccepted) = state.withLock { state in
+            defer { (state.openClock, state.isAccepted) = (nil, false) }
+            return (state.openClock, state.isAccepted)
         }
-        if let clock { origin.openConnections.close(at: clock()) }
+        if let clock { origin.openConnections.close(isAccepted: isAccepted, at: clock()) }
     }
 
     /// Records that the transfer has ended.
@@ -465,17 +487,19 @@ final class OriginConnection: Sendable {
         close()
     }
 
-    /// Sets the function that cancels the transfer while it is idle.
+    /// Sets the function that cancels the transfer while it is paused.
     ///
     /// - Parameter cancel: A function that cancels the transfer if its bytes can be requested again later. Returns
     ///   whether it did.
-    func cancelsIfIdle(by cancel: @escaping @Sendable () -> Bool) { state.withLock { $0.cancel = cancel } }
+    func cancelsIfPaused(by cancel: @escaping @Sendable () -> Bool) { state.withLock { $0.cancel = cancel } }
 
-    /// Cancels the transfer if it has been paused for ``idleTime``. Returns whether it was cancelled.
-    fileprivate func cancelIfIdle(at now: Duration) -> Bool {
+    /// Cancels the transfer if it is paused and a request with this priority needs its connection more. Returns whether
+    /// it was cancelled.
+    fileprivate func cancelIfPaused(for priority: Priority, at now: Duration) -> Bool {
         let cancel = state.withLock { state -> (@Sendable () -> Bool)? in
-            guard state.phase == .paused, let time = state.pauseTime, now - time >= Self.idleTime else { return nil }
-            return state.cancel
+            guard state.phase == .paused, let pauseTime = state.pauseTime else { return nil }
+            let isTurnOver = priority == .playback && now - state.openTime >= Self.turnTime
+            return isTurnOver || now - pauseTime >= Self.idleTime ? state.cancel : nil
         }
         return cancel?() ?? false
     }

@@ -85,7 +85,7 @@ struct ConnectionLimitCases {
         func makeAsyncIterator() -> Iterator { Iterator(base: base.makeAsyncIterator(), place: place) }
     }
 
-    /// Runs `body` with a cache, whose origin accepts `limit` connections and has the resources `/a` to `/d`.
+    /// Runs `body` with a cache, whose origin accepts `limit` connections and has the resources `/a` to `/f`.
     private func run(
         limit: Int, hasRanges: Bool = true, configure: (inout MediaCache.Configuration) -> Void = { _ in },
         _ body: (MediaCache, MemoryStage, LimitedUpstream) async throws -> Void
@@ -94,7 +94,7 @@ struct ConnectionLimitCases {
         let song = OriginResource(.pattern(Self.song))
         let limited = Mutex<LimitedUpstream?>(nil)
         let stage = try MemoryStage(
-            ["/a": film, "/b": song, "/c": song, "/d": song], configure: configure,
+            ["/a": film, "/b": song, "/c": song, "/d": song, "/e": film, "/f": film], configure: configure,
             wrap: { base in
                 let upstream = LimitedUpstream(base, limit: limit, hasRanges: hasRanges)
                 limited.withLock { $0 = upstream }
@@ -105,12 +105,12 @@ struct ConnectionLimitCases {
         }
     }
 
-    /// Waits until back-pressure pauses the transfer of a player that no longer reads, and advances the clock until it
-    /// counts as idle.
+    /// Waits until back-pressure pauses the transfer of a player that does not read, and advances the clock until the
+    /// transfer may be cancelled for another player.
     private func pause(_ stage: MemoryStage, _ cache: MediaCache) async {
         let origin = cache.context.coordinator.origin(of: stage.url())
         while origin.activeCount > 0 { await Task.yield() }
-        stage.clock.advance(by: OriginConnection.idleTime)
+        stage.clock.advance(by: .seconds(2))
     }
 
     @Test("E502: after one rejection, the cache opens no more connections than the origin accepts")
@@ -129,6 +129,22 @@ struct ConnectionLimitCases {
                 .all, Self.song, covers: 0..<Self.song.length)
             _ = try await (third, fourth)
             #expect(origin.rejectedCount == 1)
+        }
+    }
+
+    @Test("E504: several players play at the same time from an origin that accepts one connection")
+    func turns() async throws {
+        try await run(limit: 1) { cache, stage, origin in
+            let readers = ["/a", "/e", "/f"].map { cache.media(for: stage.url($0)).reader() }
+            for reader in readers {
+                _ = try await reader.next()
+                await pause(stage, cache)
+            }
+            try await withThrowingTaskGroup(of: Void.self) { group in
+                for reader in readers { group.addTask { try await reader.check(Self.film) } }
+                try await group.waitForAll()
+            }
+            #expect(origin.maximumCount == 1)
         }
     }
 

@@ -4,13 +4,21 @@ import Testing
 
 @Suite("Open connections to an origin", .timeLimit(.minutes(10)))
 struct OpenConnectionsTests {
-    /// Returns open connections whose origin has rejected a request while `count` connections were open, and accepted
-    /// it after one of them had been closed.
+    /// Returns open connections whose origin has accepted `count` connections, and has rejected another one until one
+    /// of them was closed.
     private func limited(to count: Int) -> OpenConnections {
         let connections = OpenConnections(limit: nil)
-        for _ in 0..<count { #expect(connections.open(as: .playback, at: .zero)) }
-        #expect(connections.recordAcceptance(afterRejectionWith: count, at: .zero) == count)
+        for _ in 0..<count { accept(connections) }
+        connections.close(isAccepted: true, at: .zero)
+        #expect(connections.open(as: .playback, at: .zero))
+        #expect(connections.recordAcceptance(isFirst: true, afterRejectionWith: count, at: .zero) == count)
         return connections
+    }
+
+    /// Opens a connection on which the origin accepts a request.
+    private func accept(_ connections: OpenConnections) {
+        connections.openBeyondLimit()
+        _ = connections.recordAcceptance(isFirst: true, at: .zero)
     }
 
     @Test("A learned limit expires after a day")
@@ -25,21 +33,40 @@ struct OpenConnectionsTests {
     @Test("A learned limit increases if a request beyond it is accepted, and decreases after another rejection")
     func increase() {
         let connections = limited(to: 1)
-        connections.openBeyondLimit()
-        connections.openBeyondLimit()
-        _ = connections.recordAcceptance(at: .zero)
+        accept(connections)
+        accept(connections)
         #expect(connections.limit(at: .zero) == 3)
-        connections.close(at: .zero)
-        #expect(connections.recordAcceptance(afterRejectionWith: 2, at: .zero) == 2)
+        connections.close(isAccepted: true, at: .zero)
+        #expect(connections.recordAcceptance(isFirst: false, afterRejectionWith: 2, at: .zero) == 2)
         #expect(connections.limit(at: .zero) == 2)
+    }
+
+    @Test("Connections whose requests were rejected too do not count toward a learned limit")
+    func rejectedTogether() {
+        let connections = OpenConnections(limit: nil)
+        accept(connections)
+        for _ in 0..<3 { connections.openBeyondLimit() }
+        for _ in 0..<2 { connections.close(isAccepted: false, at: .zero) }
+        connections.close(isAccepted: true, at: .zero)
+        #expect(connections.recordAcceptance(isFirst: true, afterRejectionWith: 3, at: .zero) == 1)
+    }
+
+    @Test("Connections that were accepted more than a minute earlier do not count toward a learned limit")
+    func earlierPeak() {
+        let connections = OpenConnections(limit: nil)
+        for _ in 0..<5 { accept(connections) }
+        for _ in 0..<5 { connections.close(isAccepted: true, at: .zero) }
+        for _ in 0..<3 { connections.openBeyondLimit() }
+        for _ in 0..<2 { connections.close(isAccepted: false, at: .zero) }
+        #expect(connections.recordAcceptance(isFirst: true, afterRejectionWith: 3, at: .seconds(61)) == 1)
     }
 
     @Test("A rejection has no effect if the request is accepted while the same number of connections is open")
     func otherReason() {
         let connections = OpenConnections(limit: nil)
         for _ in 0..<3 { #expect(connections.open(as: .playback, at: .zero)) }
-        #expect(connections.recordAcceptance(afterRejectionWith: 2, at: .zero) == nil)
-        #expect(connections.recordAcceptance(afterRejectionWith: 0, at: .zero) == nil)
+        #expect(connections.recordAcceptance(isFirst: true, afterRejectionWith: 2, at: .zero) == nil)
+        #expect(connections.recordAcceptance(isFirst: true, afterRejectionWith: 0, at: .zero) == nil)
         #expect(connections.limit(at: .zero) == nil)
     }
 
@@ -47,8 +74,7 @@ struct OpenConnectionsTests {
     func configured() {
         let connections = OpenConnections(limit: 1)
         #expect(connections.open(as: .preload, at: .zero))
-        connections.openBeyondLimit()
-        _ = connections.recordAcceptance(at: .zero)
+        accept(connections)
         #expect(connections.limit(at: .seconds(1_000_000)) == 1)
     }
 
@@ -56,13 +82,13 @@ struct OpenConnectionsTests {
     func order() {
         let connections = limited(to: 1)
         let tickets = [Priority.preload, .playback, .playback].map { connections.beginWaiting(as: $0, maximum: nil) }
-        connections.close(at: .zero)
+        connections.close(isAccepted: false, at: .zero)
         #expect(!connections.open(as: .playback, at: .zero))
         for index in [1, 2, 0] {
             for other in [0, 1, 2] where other != index { #expect(!connections.open(tickets[other], at: .zero)) }
             #expect(connections.open(tickets[index], at: .zero))
             connections.endWaiting(tickets[index])
-            connections.close(at: .zero)
+            connections.close(isAccepted: false, at: .zero)
         }
         #expect(connections.open(as: .preload, at: .zero))
     }
@@ -74,8 +100,8 @@ struct OpenConnectionsTests {
         let alone = connections.beginWaiting(as: .playback, maximum: 1)
         #expect(!connections.open(alone, at: .zero))
         #expect(connections.open(as: .playback, at: .zero))
-        connections.close(at: .zero)
-        connections.close(at: .zero)
+        connections.close(isAccepted: false, at: .zero)
+        connections.close(isAccepted: false, at: .zero)
         #expect(!connections.open(as: .playback, at: .zero))
         #expect(connections.open(alone, at: .zero))
     }
@@ -88,7 +114,7 @@ struct OpenConnectionsTests {
         #expect(connections.remedy(at: .zero) == nil)
         open(1)
         #expect(connections.remedy(at: .zero) == .openAlone)
-        connections.close(at: .seconds(1))
+        connections.close(isAccepted: false, at: .seconds(1))
         #expect(connections.remedy(at: .seconds(2)) == nil)
         open(16)
         #expect(connections.remedy(at: .seconds(3)) == .openAlone)
@@ -111,7 +137,7 @@ struct OpenConnectionsTests {
         let connections = OpenConnections(limit: 2)
         for _ in 0..<3 { connections.openBeyondLimit() }
         #expect(connections.remedy(at: .seconds(5)) == .openWithinLimit)
-        connections.close(at: .seconds(1))
+        connections.close(isAccepted: false, at: .seconds(1))
         #expect(connections.remedy(at: .seconds(5)) == nil)
         // The origin may not have noticed yet that the connection was closed.
         #expect(connections.remedy(at: .seconds(2)) == .wait)
