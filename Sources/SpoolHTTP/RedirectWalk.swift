@@ -7,8 +7,8 @@ import Spool
 /// §15.4).
 ///
 /// This type does not perform I/O, but it reads and fills the request's cookie jar. If the scheme, host or port
-/// changes, only the fields that select the bytes or list the request's nodes are forwarded. All other fields
-/// (`Authorization`, `Cookie`, an app's key fields) are removed, and are not added again if a later redirect returns to
+/// changes, only the fields that select the bytes, describe the client or list the request's nodes are forwarded. All
+/// other fields (`Authorization`, `Cookie`, an app's key fields) are removed, and are not added again if a later redirect returns to
 /// their origin.
 struct RedirectWalk {
     /// The request to send now, without the cookies from its jar.
@@ -106,6 +106,7 @@ struct RedirectWalk {
         request.url = target
         if from.httpOrigin != target.httpOrigin {
             request.headerFields = HTTPFields(request.headerFields.filter { Self.portable.contains($0.name) })
+            if from.isSecure, !target.isSecure { request.headerFields[.referer] = nil }
         }
         // An origin may redirect to the same URL until it receives its cookie.
         guard visited.insert(visit(at: now)).inserted else {
@@ -118,7 +119,7 @@ struct RedirectWalk {
     /// through a redirect is detected (RFC 8586 §3).
     private static let portable: Set<HTTPField.Name> = [
         .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .accept, .acceptEncoding,
-        .acceptLanguage, .userAgent, .via, .cdnLoop,
+        .acceptLanguage, .userAgent, .referer, .via, .cdnLoop,
     ]
 }
 

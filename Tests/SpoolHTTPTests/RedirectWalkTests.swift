@@ -52,6 +52,16 @@ import Testing
         #expect(walk.request.headerFields[.authorization] == nil)
     }
 
+    @Test("E512: Referer is sent after a redirect to another host, but not after a redirect from https to http")
+    func referrer() throws {
+        let expectations = [("https://g/b", "https://site/"), ("https://h/b", "https://site/"), ("http://h/b", nil)]
+        for (location, page) in expectations {
+            var walk = try walk("https://h/a", [.referer: "https://site/"], allowsHTTP: true)
+            #expect(try walk.follow(head(302, location)))
+            #expect(walk.request.headerFields[.referer] == page)
+        }
+    }
+
     @Test(
         "E63: a redirect to an invalid port or host is rejected",
         arguments: [

@@ -52,8 +52,8 @@ public struct MediaCacheConfiguration: Sendable {
     ///
     /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer is paused
     /// when its player has received enough bytes in advance. If its media supports range requests, a paused transfer is
-    /// cancelled for another player when its connection has been open for two seconds, or for a preload after a pause
-    /// of ten seconds. A player fails with ``CacheError/Code/originUnavailable`` if no connection is closed within
+    /// cancelled for another player when its connection has been open for two seconds. For a preload, it is cancelled
+    /// after a pause of ten seconds. A player fails with ``CacheError/Code/originUnavailable`` if no connection is closed within
     /// `RetryPolicy.maximumWait`. Requests that bypass the cache do not count.
     public var maximumOpenConnectionsPerOrigin: Int?
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The

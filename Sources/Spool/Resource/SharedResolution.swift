@@ -95,8 +95,8 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 
 /// The source of an HLS or DASH presentation, which consists of a manifest and the files that it lists.
 ///
-/// The source's fields are sent only to its own origin (RFC 9110 §4.3.1). A manifest can name any host, which must not
-/// receive the credentials. A resolver is called once for all files, and again after a rejection or the expiration.
+/// The source's fields are sent only to its own origin (RFC 9110 §4.3.1), except those that describe the client, such as
+/// `User-Agent` and `Referer`. A manifest can name any host, which must not receive the credentials. A resolver is called once for all files, and again after a rejection or the expiration.
 /// Cookies that an origin sets with one file are sent with the requests for the other files, as ``CookieJar`` allows.
 package final class PresentationSource: Sendable {
     /// The source of the manifest.
@@ -124,18 +124,27 @@ package final class PresentationSource: Sendable {
     private func requested(at url: URL, sending fields: HTTPFields) -> MediaSource {
         let key = url.absoluteString == source.url.absoluteString ? source.key : nil
         guard let resolver = source.resolver else {
-            let own = url.isSameOrigin(as: source.url) ? source.headerFields : [:]
+            let own = Self.fields(source.headerFields, of: source.url, for: url)
             return MediaSource(url: url, key: key, headerFields: fields.replaced(by: own))
         }
         let isManifest = url.absoluteString == source.url.absoluteString
         let share = resolution.makeShare()
         return MediaSource(url: url, key: key, resolver: resolver) { reason in
             let request = try await share.value(reason)
-            let own = isManifest || url.isSameOrigin(as: request.url) ? request.headerFields : [:]
+            let own = isManifest ? request.headerFields : Self.fields(request.headerFields, of: request.url, for: url)
             return ResolvedRequest(
                 url: isManifest ? request.url : url, headerFields: fields.replaced(by: own),
                 expiration: request.expiration)
         }
+    }
+
+    /// Returns the fields of a manifest's request that are also sent for a file of its presentation. A file of another
+    /// origin gets only those that describe the client, and the page of a manifest is not disclosed without encryption.
+    private static func fields(_ fields: HTTPFields, of manifest: URL, for url: URL) -> HTTPFields {
+        guard !url.isSameOrigin(as: manifest) else { return fields }
+        let isDowngrade = manifest.scheme?.lowercased() == "https" && url.scheme?.lowercased() != "https"
+        let names: [HTTPField.Name] = [.accept, .acceptLanguage, .userAgent] + (isDowngrade ? [] : [.referer])
+        return HTTPFields(fields.filter { names.contains($0.name) })
     }
 }
 

@@ -48,7 +48,7 @@ struct BalancerNetwork: Sendable {
             "-n \(balancer) addr add \(prefix)5/30 dev clients", "-n \(balancer) link set clients up",
             "-n \(clients) addr add \(prefix)6/30 dev balancer", "-n \(clients) link set balancer up",
             "-n \(clients) route add local 198.19.0.0/16 dev lo",
-            "-n \(balancer) route add 198.19.0.0/16 via \(prefix)6"
+            "-n \(balancer) route add 198.19.0.0/16 via \(prefix)6",
         ]
         func remove() async {
             // Deleting a namespace also deletes its interfaces and the other ends of their connections.

@@ -105,7 +105,7 @@ struct ConnectionLimitCases {
         }
     }
 
-    /// Waits until back-pressure pauses the transfer of a player that does not read, and advances the clock until the
+    /// Waits until back-pressure pauses the transfer of a player that does not read. Then advances the clock until the
     /// transfer may be cancelled for another player.
     private func pause(_ stage: MemoryStage, _ cache: MediaCache) async {
         let origin = cache.context.coordinator.origin(of: stage.url())

@@ -80,4 +80,27 @@ import Testing
             try await presentation.part(at: try Self.url("https://host/1.ts")).resolve(.initial).headerFields.isEmpty)
         await cache.close()
     }
+
+    @Test(
+        "E512: files of a presentation on another origin are requested with its user agent and page, but no credentials",
+        arguments: [false, true])
+    func clientFields(hasResolver: Bool) async throws {
+        let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
+        let manifest = try Self.url("https://host/a.m3u8")
+        let client: HTTPFields = [.userAgent: "player", .referer: "https://site/page", .acceptLanguage: "en"]
+        let secrets: HTTPFields = [.authorization: "secret", .cookie: "secret"]
+        let fields = HTTPFields(Array(client) + Array(secrets))
+        let source =
+            hasResolver
+            ? MediaSource(url: manifest) { _ in ResolvedRequest(url: manifest, headerFields: fields) }
+            : MediaSource(url: manifest, headerFields: fields)
+        let presentation = PresentationSource(source, now: cache.now)
+        let segment = presentation.part(at: try Self.url("https://cdn/1.ts"))
+        #expect(try await segment.resolve(.initial).headerFields == client)
+        var withoutPage = client
+        withoutPage[.referer] = nil
+        let unencrypted = presentation.part(at: try Self.url("http://cdn/1.ts"))
+        #expect(try await unencrypted.resolve(.initial).headerFields == withoutPage)
+        await cache.close()
+    }
 }
