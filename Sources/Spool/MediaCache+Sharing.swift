@@ -36,9 +36,8 @@ extension MediaCache {
         context.opening.begin()
         while passed?.count ?? 0 < Self.lookLimit {
             // The response to a no-store request is for that request only, so other requests must not wait for it.
-            guard
-                let (media, resource, requestTurn) = open(own, orAnyBut: passed, for: source, asks: !directives.noStore)
-            else { break }
+            let opened = open(own, orAnyBut: passed, for: source, asks: !directives.noStore)
+            guard let (media, resource, requestTurn) = opened else { break }
             do {
                 try await resource.load(media.credentials)
             } catch is CacheError {
@@ -60,8 +59,8 @@ extension MediaCache {
                 let isSelected = response.isSelected(by: source)
                 if !media.isShared || isSelected && (resource.turns.isTaken || resource.scheduler.isInUse) {
                     // Without a validator, the origin can't confirm the response.
-                    let isConfirmable = isSelected && response.validator.canConfirm
-                    return separateMedia(for: source, beside: isConfirmable ? (media, generation) : nil)
+                    let beside = isSelected && response.validator.canConfirm ? (media, generation) : nil
+                    return separateMedia(for: source, beside: beside)
                 }
                 if isSelected { mayWait = false } else { variants.append(response) }
             case .nothing:

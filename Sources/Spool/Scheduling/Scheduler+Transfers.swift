@@ -122,7 +122,8 @@ extension Scheduler {
         _ id: TransferID, _ ending: Ending, error: CacheError, usesStale: Bool, now: Duration,
         report: (Planner.Outcome) -> Void
     ) {
-        ended(id, error: error, reporting: report) { state in
+        _ = ask(reporting: report) { state in
+            state.removeTransfer(id)
             var (outcome, actions) =
                 switch ending {
                 case .ended: state.machine.transferEnded(id, now: now)
@@ -134,6 +135,7 @@ extension Scheduler {
                 }
             // Stale use is allowed in the same step, so that no reader receives the failure first.
             if usesStale { actions += state.useStale() }
+            if case .failed(let failure) = outcome { state.failures[failure] = error }
             return (outcome, actions)
         }
     }

@@ -44,6 +44,9 @@ final class Scheduler: Sendable {
         fileprivate var connectionWaiters: [TransferID: CheckedContinuation<Void, Never>] = [:]
         fileprivate var idleWaiters: [CheckedContinuation<Void, Never>] = []
         fileprivate var isPlaybackWaiting = false
+
+        /// Records that the task of a transfer has ended.
+        mutating func removeTransfer(_ id: TransferID) { transfers[id] = nil }
     }
 
     private let state: Mutex<State>
@@ -235,24 +238,6 @@ final class Scheduler: Sendable {
             }
         } onCancel: {
             state.withLock { $0.connectionWaiters.removeValue(forKey: id) }?.resume()
-        }
-    }
-
-    /// Records that the task of a transfer has ended.
-    ///
-    /// - Parameters:
-    ///   - error: The error that readers receive if the transfer is not retried.
-    ///   - report: A function that reports the outcome before readers receive it.
-    ///   - input: A function that feeds the end to the machine.
-    func ended(
-        _ id: TransferID, error: CacheError?, reporting report: (Planner.Outcome) -> Void,
-        _ input: (inout State) -> (Planner.Outcome, [Planner.Action])
-    ) {
-        _ = ask(reporting: report) { state in
-            state.transfers[id] = nil
-            let (outcome, actions) = input(&state)
-            if case .failed(let failure) = outcome { state.failures[failure] = error }
-            return (outcome, actions)
         }
     }
 

@@ -134,9 +134,8 @@ extension Store: GenerationOwner {
         for life in table.withLock({ $0.unused(but: 64) }) where !life.generation.hasChanges {
             // Only the open file still claims the bytes that the disk has not freed.
             guard life.generation.disk?.holdsUnfreedBytes != true else { continue }
-            if let generation = table.withLock({ $0.close(life.generation.identifier, since: life.stamp) }) {
-                closed.append(generation)
-            }
+            let generation = table.withLock { $0.close(life.generation.identifier, since: life.stamp) }
+            closed += generation.map { [$0] } ?? []
         }
         return closed
     }
