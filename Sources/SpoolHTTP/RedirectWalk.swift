@@ -105,8 +105,8 @@ struct RedirectWalk {
         remaining -= 1
         request.url = target
         if from.httpOrigin != target.httpOrigin {
-            request.headerFields = HTTPFields(request.headerFields.filter { Self.portable.contains($0.name) })
-            if from.isSecure, !target.isSecure { request.headerFields[.referer] = nil }
+            request.headerFields = request.headerFields.forOtherOrigin(
+                including: Self.portable, isDowngrade: from.isSecure && !target.isSecure)
         }
         // An origin may redirect to the same URL until it receives its cookie.
         guard visited.insert(visit(at: now)).inserted else {
@@ -115,11 +115,10 @@ struct RedirectWalk {
         return true
     }
 
-    /// The fields that may be sent to a different origin. The list of nodes must stay in the request, so that a loop
+    /// The fields that may be sent to a different origin, in addition to those that describe the client. The list of nodes must stay in the request, so that a loop
     /// through a redirect is detected (RFC 8586 §3).
     private static let portable: Set<HTTPField.Name> = [
-        .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .accept, .acceptEncoding,
-        .acceptLanguage, .userAgent, .referer, .via, .cdnLoop,
+        .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .acceptEncoding, .via, .cdnLoop,
     ]
 }
 

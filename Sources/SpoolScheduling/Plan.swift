@@ -251,6 +251,10 @@ struct Plan: ~Copyable {
     /// Until a response has proved which version the origin sends, the bytes of two responses may not belong together.
     /// The first request therefore includes all bytes that its reader wants, and back-pressure limits the read-ahead.
     private func upperBound(of missing: Range<Int64>, _ demand: Demand, for reader: ReaderState) -> Int64? {
+        if transfers.takesTurns, demand.isWindowed, let end = [reader.end, stored.length].compactMap({ $0 }).min() {
+            let rest = stored.firstMissingRange(in: missing.lowerBound..<max(end, missing.upperBound))
+            return transfers.longUpperBound(of: rest ?? missing, takes: demand.storedEnd, in: stored)
+        }
         guard isUnknown, demand.isWindowed, !transfers.hasOpenEndLimit else {
             return transfers.upperBound(of: missing, takes: demand.storedEnd, in: stored)
         }

@@ -8,18 +8,26 @@ extension Planner {
         return actions
     }
 
-    /// Cancels a paused transfer whose bytes can be requested again later. Returns whether it cancelled one.
+    /// Cancels a transfer whose bytes can be requested again later, because another request needs its connection.
+    /// Returns whether it cancelled one.
     ///
-    /// - Parameter only: The only transfer that may be cancelled, or `nil` for any paused transfer.
-    package mutating func cancelPausedTransfer(_ only: TransferID?) -> (Bool, [Action]) {
+    /// The following requests are long, because each request may have to wait for its turn.
+    ///
+    /// - Parameters:
+    ///   - only: The only transfer that may be cancelled, or `nil` for any transfer.
+    ///   - evenIfFlowing: Whether the transfer may be cancelled even if it is not paused, or a player waits for its
+    ///     bytes. The bytes are then requested again immediately.
+    package mutating func cancelForTurn(_ only: TransferID?, evenIfFlowing: Bool) -> (Bool, [Action]) {
         guard rangeSupport == .supported else { return (false, []) }
         for id in only.map({ [$0] }) ?? plan.transfers.ids {
-            guard let transfer = plan.transfers[id], transfer.isLive, transfer.flow == .held, !transfer.isSequential,
-                !transfer.isValidation, !plan.isAwaited(transfer, by: .playback)
+            guard let transfer = plan.transfers[id], transfer.isLive, !transfer.isSequential, !transfer.isValidation
             else { continue }
+            let isPaused = transfer.flow == .held && !plan.isAwaited(transfer, by: .playback)
+            guard isPaused || evenIfFlowing && transfer.hasStored else { continue }
             var actions: [Action] = []
             plan.cancel(id, &actions)
-            return (true, actions)
+            plan.transfers.takesTurns = true
+            return (true, actions + (evenIfFlowing ? plan.settle() : []))
         }
         return (false, [])
     }

@@ -13,6 +13,10 @@ struct TransferTable {
     private var maximumRequestSize: Int64
     /// Whether the origin has rejected a request with an open end.
     private(set) var hasOpenEndLimit = false
+    /// Whether a transfer was cancelled because another request needed its connection.
+    var takesTurns = false
+    /// Whether the origin has rejected a request, perhaps because of its size.
+    private var isSizeLimited = false
 
     /// An offset at which a request has ended, and the size of the next request at that offset.
     private struct Run {
@@ -92,6 +96,7 @@ struct TransferTable {
             return !hasOpenEndLimit
         }
         guard areRangesSupported, refused.size > initialRequestSize else { return false }
+        isSizeLimited = true
         maximumRequestSize = min(maximumRequestSize, max(initialRequestSize, refused.size / 2))
         return true
     }
@@ -177,7 +182,19 @@ struct TransferTable {
         if upper < takes {
             upper = max(Block.roundDown(upper), min(Block.end(at: lower), takes))
         }
-        upper = min(upper, missing.upperBound)
+        return bounded(min(upper, missing.upperBound), from: lower, in: stored)
+    }
+
+    /// Returns the end of a request for an entire missing range, without the limit on its size. If the origin has
+    /// rejected a request because of its size, the result is the same as that of ``upperBound(of:takes:in:)``.
+    func longUpperBound(of missing: Range<Int64>, takes: Int64, in stored: StoredRanges) -> Int64 {
+        guard !isSizeLimited else { return upperBound(of: missing, takes: takes, in: stored) }
+        return bounded(missing.upperBound, from: missing.lowerBound, in: stored)
+    }
+
+    /// Returns the end of a request, or the start of another transfer or of bytes that are being evicted if it is lower.
+    private func bounded(_ end: Int64, from lower: Int64, in stored: StoredRanges) -> Int64 {
+        var upper = end
         for transfer in transfers.values where !transfer.isStale && transfer.position > lower {
             upper = min(upper, Block.roundDown(transfer.position))
         }

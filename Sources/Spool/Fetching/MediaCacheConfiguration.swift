@@ -47,14 +47,15 @@ public struct MediaCacheConfiguration: Sendable {
     ///
     /// The default, `nil`, means that the cache learns the number from the origin's responses. Some origins accept only
     /// a few connections for each account. By default, a request that is rejected while other connections are open is
-    /// sent again when they are closed, or after two seconds. If the origin accepts the request then, the number of
-    /// open connections is limited for a day. A limit above 16 is not learned.
+    /// sent again when one of them is closed, or after two seconds. If the origin accepts the request then, the number
+    /// of open connections is limited for a day. A limit above 16 is not learned.
     ///
     /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer is paused
     /// when its player has received enough bytes in advance. If its media supports range requests, a paused transfer is
-    /// cancelled for another player when its connection has been open for two seconds. For a preload, it is cancelled
-    /// after a pause of ten seconds. A player fails with ``CacheError/Code/originUnavailable`` if no connection is closed within
-    /// `RetryPolicy.maximumWait`. Requests that bypass the cache do not count.
+    /// cancelled for another player when its connection has been open for two seconds. Other transfers are cancelled
+    /// after five seconds. For a preload, a transfer is cancelled after a pause of ten seconds. A player fails with
+    /// ``CacheError/Code/originUnavailable`` if no connection is closed within `RetryPolicy.maximumWait`. Requests that
+    /// bypass the cache do not count.
     public var maximumOpenConnectionsPerOrigin: Int?
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The
     /// default is 16 MiB, and the minimum is 1 MiB.

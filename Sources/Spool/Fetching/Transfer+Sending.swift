@@ -67,6 +67,7 @@ extension Transfer {
         let isSuccess = [200, 203, 206, 304].contains(response.head.status.code)
         if omitsRange { origin.record(failure, succeedsWithoutRange: isSuccess, at: clock.elapsed()) }
         if isSuccess {
+            recordAcceptance(on: connection)
             let reason = omitsRange ? "its range" : "its condition"
             resource.send(.inconsistentResponse("the origin rejected the request only because of \(reason)"))
         }
@@ -81,31 +82,36 @@ extension Transfer {
         _ request: UpstreamRequest, to origin: OriginState, over connection: OriginConnection
     ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
         let connections = origin.openConnections
-        /// The number of other open connections, at the first rejection.
-        var others: Int?
-        var attempt = 0
+        /// The number of connections that was too large at a rejection.
+        var bound: Int?
+        var (attempt, hasWaited) = (0, false)
         while true {
             attempt += 1
-            let before = connections.count
             let response = try await exchange.send(request, to: origin)
             let status = response.head.status.code
-            if [200, 203, 206, 304].contains(status) { recordAcceptance(on: connection, afterRejectionWith: others) }
+            if [200, 203, 206, 304].contains(status) {
+                recordAcceptance(on: connection, afterRejectionOf: bound, hasWaited: hasWaited)
+            }
             // An error response from a site is passed on like other responses from the site.
             guard Self.rejections.contains(status), response.head.headerFields[.retryAfter] == nil,
                 !context.storesAnyResponse
             else { return (response, attempt > 1) }
-            if attempt > 1 { connections.recordRejection(at: clock.elapsed()) }
-            guard attempt <= Self.repetitions, let remedy = connections.remedy(at: clock.elapsed()),
-                remedy != .openAlone || others == nil
-            else { return (response, attempt > 1) }
-            if remedy != .wait { others = max(before, connections.count) - 1 }
+            let remedy = connections.remedy(isRepeated: bound != nil, at: clock.elapsed())
+            var opening: OriginState.Opening?
+            switch attempt <= Self.repetitions ? remedy : nil {
+            case .wait: hasWaited = true
+            case .openWithinLimit: opening = .limited
+            case .openFewer(let number) where bound == nil: (opening, bound) = (.fewer(than: number), number)
+            case .openFewer, nil:
+                if bound != nil { connections.recordOtherReason(at: clock.elapsed()) }
+                return (response, attempt > 1)
+            }
             // The rejected response is released before the wait.
             _ = consume response
-            if remedy != .wait {
+            if let opening {
                 let priority = scheduler.isAwaitedByPlayer(start.id) ? .playback : start.priority
                 try await exchange.reopen(
-                    connection, to: origin, as: priority, remedy == .openAlone ? .alone : .limited,
-                    cancelPaused: cancelPausedTransfer)
+                    connection, to: origin, as: priority, opening, cancelPaused: cancelPausedTransfer)
             }
             try await clock.networkSleep(.milliseconds(200) * attempt)
             guard scheduler.maySendRequest(start.id) else { throw CancellationError() }
@@ -114,12 +120,16 @@ extension Transfer {
 
     /// The statuses with which an origin may reject a request if it accepts no more connections.
     private static let rejections: Set<Int> = [403, 429, 503, 509]
-    /// The maximum number of times that a rejected request is sent again.
-    private static let repetitions = 3
+    /// The maximum number of times that a rejected request is sent again. The waits between them are longer than an
+    /// origin needs to notice that a connection was closed.
+    private static let repetitions = 5
 
     /// Records that the origin accepted a request, possibly after a rejection. Sends an event if a limit was learned.
-    private func recordAcceptance(on connection: OriginConnection, afterRejectionWith others: Int?) {
-        guard let limit = connection.recordAcceptance(afterRejectionWith: others, at: clock.elapsed()) else { return }
+    private func recordAcceptance(
+        on connection: OriginConnection, afterRejectionOf bound: Int? = nil, hasWaited: Bool = false
+    ) {
+        let limit = connection.recordAcceptance(afterRejectionOf: bound, hasWaited: hasWaited, at: clock.elapsed())
+        guard let limit else { return }
         let text = "the origin accepts only \(limit == 1 ? "one connection" : "\(limit) connections") at a time"
         resource.send(.inconsistentResponse(text))
     }

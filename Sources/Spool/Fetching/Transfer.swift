@@ -86,7 +86,7 @@ struct Transfer {
         scheduler.note(origin.link)
         let connection = try await connect(to: origin)
         defer { connection.end() }
-        connection.cancelsIfPaused { [scheduler, id = start.id] in scheduler.cancelPausedTransfer(id) }
+        connection.cancelsForTurns { [scheduler, id = start.id] in scheduler.cancelForTurn(id, evenIfFlowing: $0) }
         guard scheduler.maySendRequest(start.id) else { return .ended }
         resource.send(.requested(lower: start.lower, upper: start.upper))
         resource.serving.recordRequest()
@@ -199,7 +199,7 @@ struct Transfer {
     }
 
     /// Cancels a paused transfer of the same resource.
-    func cancelPausedTransfer() { _ = scheduler.cancelPausedTransfer() }
+    func cancelPausedTransfer() { _ = scheduler.cancelForTurn() }
 
     /// Returns an outcome if a preload's transfer must not send its request yet, because the origin has sent
     /// `Retry-After`. A player does not wait, unless a request for the bytes at its own position has failed. The bytes
@@ -307,7 +307,10 @@ struct Transfer {
                 exchange.recordLoss(error, of: origin)
                 throw error
             }
-            guard let chunk else { return try end(of: machine.bodyEnded()) }
+            guard let chunk else {
+                connection.recordBodyEnd()
+                return try end(of: machine.bodyEnded())
+            }
             resource.serving.received(chunk.count)
             record.received(chunk.count)
             if let sample = meter.sample(bytes: chunk.count, at: clock.elapsed()) {
@@ -325,6 +328,7 @@ struct Transfer {
                 if let rest = meter.rest() { scheduler.note(origin.record(bytes: rest.bytes, seconds: rest.seconds)) }
                 // Reading the end of the body returns the connection to the transport.
                 let surplus = try? await body.next()  // All requested bytes have been received, even if this fails.
+                connection.recordBodyEnd()
                 guard isPart, claim.offset > 0, let surplus else { return .ended }
                 return resource.version.discard(afterSurplus: surplus.count, of: start.id) ? .restart : .ended
             }

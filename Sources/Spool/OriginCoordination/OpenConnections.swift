@@ -16,6 +16,17 @@ final class OpenConnections: Sendable {
         let maximum: Int?
     }
 
+    /// A limit that was learned from a rejection.
+    private struct LearnedLimit {
+        var limit: Int
+        /// The elapsed time at which the limit expires.
+        var deadline: Duration
+        /// The elapsed time at which the limit may be exceeded once.
+        var probe: Duration
+        /// Whether the rejected request has not been accepted yet, so that the limit may not exist.
+        var isAssumed = false
+    }
+
     private struct State {
         var count = 0
         /// The number of open connections on which the origin has accepted the request.
@@ -26,27 +37,33 @@ final class OpenConnections: Sendable {
         /// The waiting requests, players before preloads, otherwise in the order in which they started to wait.
         var tickets: [Ticket] = []
         var nextID: UInt64 = 0
-        /// The learned limit, and the elapsed time at which it expires.
-        var learned: (limit: Int, deadline: Duration)?
+        var learned: LearnedLimit?
         /// The number of connections that have been closed.
         var closed: UInt64 = 0
         /// The elapsed time at which a connection was last closed.
         var lastClosing: Duration?
+        /// The elapsed time at which a connection was last closed before the end of its response.
+        var lastCancellation: Duration?
+        /// The measured time after which the origin notices that a connection was closed.
+        var closingDelay = Duration.zero
         /// The elapsed time until which rejections are not attributed to the number of connections.
         var otherReasonDeadline = Duration.zero
     }
 
     /// The time for which a learned limit is used.
     static let learnedTime = Duration.seconds(86_400)
-    /// The maximum limit that is learned. If more connections are open, a rejection probably has another
-    /// reason.
+    /// The interval at which a learned limit is exceeded by one, to determine whether it still applies.
+    static let probeInterval = Duration.seconds(60)
+    /// The time for which a limit is assumed while a rejected request is sent again.
+    private static let assumedTime = Duration.seconds(10)
+    /// The maximum limit that is learned. If more connections are open, a rejection probably has another reason.
     static let maximumLearnedLimit = 16
     /// The time for which the largest number of accepted connections is known.
     private static let peakTime = Duration.seconds(60)
-    /// The time that an origin may need to notice that a connection was closed.
-    private static let closingTime = Duration.seconds(2)
-    /// The time for which rejections are not attributed to the number of connections, after an origin has rejected a
-    /// request on its only connection.
+    /// The maximum time that an origin may need to notice that a connection was closed.
+    private static let closingTime = Duration.seconds(3)
+    /// The time for which rejections are not attributed to the number of connections. It starts when an origin rejects a
+    /// request again although fewer connections are open.
     private static let otherReasonTime = Duration.seconds(120)
 
     private let configuredLimit: Int?
@@ -69,19 +86,38 @@ final class OpenConnections: Sendable {
         configuredLimit ?? state.learned.flatMap { $0.deadline > now ? $0.limit : nil }
     }
 
+    /// Returns the number of connections that may be open now, or `nil` if no limit is known.
+    private func capacity(_ state: State, at now: Duration) -> Int? {
+        guard let limit = limit(state, at: now) else { return nil }
+        let mayExceed = !isFixed && state.learned.map { $0.probe <= now } ?? false
+        return mayExceed ? limit + 1 : limit
+    }
+
+    /// Counts a new connection.
+    private func add(to state: inout State, at now: Duration) {
+        if let learned = state.learned, state.count >= learned.limit { state.learned?.probe = now + Self.probeInterval }
+        state.count += 1
+    }
+
+    /// Returns whether the origin has probably not noticed yet that a response was cancelled.
+    private func isClosing(_ state: State, at now: Duration) -> Bool {
+        state.lastCancellation.map { now - $0 < state.closingDelay } ?? false
+    }
+
     // MARK: - Opening and closing
 
     /// Counts a new connection if the limit permits it and no other request has to be served first. Returns whether the
     /// connection may be opened.
     func open(as priority: Priority, at now: Duration) -> Bool {
         state.withLock { state in
-            guard let limit = limit(state, at: now) else {
-                state.count += 1
-                return true
+            if let capacity = capacity(state, at: now) {
+                guard state.count < capacity, !isClosing(state, at: now) else { return false }
+                let isNext = !state.tickets.contains {
+                    $0.priority >= priority && state.count < $0.maximum ?? capacity
+                }
+                guard isNext else { return false }
             }
-            let isPreceded = state.tickets.contains { $0.priority >= priority && state.count < $0.maximum ?? limit }
-            guard state.count < limit, !isPreceded else { return false }
-            state.count += 1
+            add(to: &state, at: now)
             return true
         }
     }
@@ -104,11 +140,13 @@ final class OpenConnections: Sendable {
     /// Returns whether the connection may be opened.
     func open(_ ticket: Ticket, at now: Duration) -> Bool {
         state.withLock { state in
-            let limit = limit(state, at: now) ?? .max
-            guard state.count < ticket.maximum ?? limit else { return false }
+            let capacity = capacity(state, at: now) ?? .max
+            guard state.count < ticket.maximum ?? capacity, !isClosing(state, at: now) else {
+                return false
+            }
             let earlier = state.tickets.prefix { $0.id != ticket.id }
-            guard !earlier.contains(where: { state.count < $0.maximum ?? limit }) else { return false }
-            state.count += 1
+            guard !earlier.contains(where: { state.count < $0.maximum ?? capacity }) else { return false }
+            add(to: &state, at: now)
             return true
         }
     }
@@ -117,17 +155,25 @@ final class OpenConnections: Sendable {
     func endWaiting(_ ticket: Ticket) { state.withLock { $0.tickets.removeAll { $0.id == ticket.id } } }
 
     /// Counts a new connection even if it exceeds the limit.
-    func openBeyondLimit() { state.withLock { $0.count += 1 } }
+    func openBeyondLimit(at now: Duration) { state.withLock { add(to: &$0, at: now) } }
+
+    /// The state of a connection when it is closed.
+    enum Closing: Sendable {
+        /// The origin did not accept the request.
+        case notAccepted
+        /// The response has not been received to its end, so the origin has to notice that the connection was closed.
+        case cancelled
+        case ended
+    }
 
     /// Records that a connection is closed.
-    ///
-    /// - Parameter isAccepted: Whether the origin had accepted the connection's request.
-    func close(isAccepted: Bool, at now: Duration) {
+    func close(_ closing: Closing, at now: Duration) {
         state.withLock { state in
             state.count -= 1
-            if isAccepted { state.accepted -= 1 }
             state.closed += 1
             state.lastClosing = now
+            if closing != .notAccepted { state.accepted -= 1 }
+            if closing == .cancelled { state.lastCancellation = now }
         }
     }
 
@@ -137,53 +183,82 @@ final class OpenConnections: Sendable {
     enum Remedy: Equatable, Sendable {
         /// A short wait, because the origin may not have noticed that a connection was closed.
         case wait
-        /// A wait until no other connection is open.
-        case openAlone
+        /// A wait until fewer connections are open than the origin had accepted when it rejected the request.
+        case openFewer(than: Int)
         /// A wait until the number of open connections is within the known limit.
         case openWithinLimit
     }
 
     /// Returns the wait before a rejected request is sent again. The request's own connection is open.
     ///
-    /// The result is `nil` if the number of connections is probably not the reason for the rejection.
-    func remedy(at now: Duration) -> Remedy? {
+    /// The result is `nil` if the number of connections is probably not the reason for the rejection. This is the case
+    /// if no other request is accepted, or if the origin has accepted more connections within the last minute.
+    ///
+    /// With ``Remedy/openFewer(than:)``, the number of accepted connections is assumed to be the limit. This applies
+    /// until the request is accepted, for at most ten seconds.
+    ///
+    /// - Parameter isRepeated: Whether the request was sent again after ``Remedy/openFewer(than:)``.
+    func remedy(isRepeated: Bool = false, at now: Duration) -> Remedy? {
         state.withLock { state in
-            let others = state.count - 1
-            guard let limit = limit(state, at: now) else {
-                let mayLackConnections = (1...Self.maximumLearnedLimit).contains(others)
-                return mayLackConnections && now >= state.otherReasonDeadline ? .openAlone : nil
+            let limit = limit(state, at: now)
+            if let limit, state.count > limit {
+                // No connection was closed in time, so it is not known whether there is a limit.
+                return isRepeated && state.learned?.isAssumed == true ? nil : .openWithinLimit
             }
-            if others >= limit { return .openWithinLimit }
-            if let time = state.lastClosing, now - time < Self.closingTime { return .wait }
-            return others > 0 && !isFixed ? .openAlone : nil
+            if limit != nil, let time = state.lastClosing, now - time < Self.closingTime { return .wait }
+            guard !isFixed, (1...Self.maximumLearnedLimit).contains(state.accepted), now >= state.otherReasonDeadline,
+                peak(state, at: now) <= state.accepted
+            else { return nil }
+            let deadline = now + Self.assumedTime
+            if limit == nil {
+                state.learned = LearnedLimit(
+                    limit: state.accepted, deadline: deadline, probe: deadline, isAssumed: true)
+            }
+            return .openFewer(than: state.accepted + 1)
         }
     }
 
-    /// Records that the origin rejected a request again after it was sent again.
-    func recordRejection(at now: Duration) {
-        state.withLock { if $0.count == 1 { $0.otherReasonDeadline = now + Self.otherReasonTime } }
+    private func peak(_ state: State, at now: Duration) -> Int {
+        now - state.peak.time > Self.peakTime ? 0 : state.peak.count
     }
 
-    /// Records that the origin accepted a request while the current number of connections was open. A learned limit
-    /// increases if it was exceeded.
+    /// Records that the origin rejected a request again, although fewer connections were open.
+    func recordOtherReason(at now: Duration) {
+        state.withLock { state in
+            state.otherReasonDeadline = now + Self.otherReasonTime
+            if state.learned?.isAssumed == true { state.learned = nil }
+        }
+    }
+
+    /// Records that the origin accepted the request of an open connection for the first time. A learned limit increases
+    /// if it was exceeded.
     ///
     /// - Parameters:
-    ///   - isFirst: Whether this is the first accepted request of its connection.
-    ///   - others: The number of other connections that were open when the origin rejected the same request, or `nil` if
-    ///     it did not reject it. Some of them may have been rejected too.
+    ///   - bound: The number of connections that was too large when the origin rejected the same request. The value is
+    ///     `nil` if the number was not the reason for a rejection.
+    ///   - hasWaited: Whether the request was sent again because the origin had not noticed a closed connection.
     /// - Returns: The new limit if it was learned from the rejection, otherwise `nil`.
-    func recordAcceptance(isFirst: Bool, afterRejectionWith others: Int? = nil, at now: Duration) -> Int? {
-        state.withLock { state in
-            if isFirst { state.accepted += 1 }
-            if state.accepted >= state.peak.count || now - state.peak.time > Self.peakTime {
-                state.peak = (state.accepted, now)
+    func recordAcceptance(afterRejectionOf bound: Int? = nil, hasWaited: Bool = false, at now: Duration) -> Int? {
+        state.withLock { state -> Int? in
+            state.accepted += 1
+            if state.accepted >= peak(state, at: now) { state.peak = (state.accepted, now) }
+            if hasWaited, let time = state.lastCancellation {
+                state.closingDelay = max(state.closingDelay, min(now - time, Self.closingTime))
             }
             guard !isFixed else { return nil }
-            if let learned = state.learned, learned.limit < state.accepted { state.learned?.limit = state.accepted }
-            guard let others, others > 0, state.count <= others else { return nil }
-            let limit = min(others, max(1, state.peak.count), limit(state, at: now) ?? others)
-            state.learned = (limit, now + Self.learnedTime)
-            return limit
+            if var learned = state.learned, learned.limit < state.accepted {
+                // The limit may be too low, so the next request may exceed it too.
+                (learned.limit, learned.probe) = (state.accepted, now)
+                state.learned = learned
+            }
+            guard let bound else { return nil }
+            guard peak(state, at: now) < bound else {
+                if state.learned?.isAssumed == true { state.learned = nil }
+                return nil
+            }
+            state.learned = LearnedLimit(
+                limit: bound - 1, deadline: now + Self.learnedTime, probe: now + Self.probeInterval)
+            return bound - 1
         }
     }
 }

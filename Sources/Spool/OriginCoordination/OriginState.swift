@@ -174,8 +174,8 @@ final class OriginState: Sendable {
         /// Wait until the number of open connections is below the limit. If no connection is closed for too long,
         /// exceed a learned limit, because it may result from an unrelated error.
         case standard
-        /// Wait until no other connection is open, for at most ``OriginState/slowTime``.
-        case alone
+        /// Wait until fewer connections are open, for at most ``OriginState/slowTime``.
+        case fewer(than: Int)
         /// Wait until the number of open connections is below the limit. Fail if no connection is closed for too long.
         case limited
     }
@@ -201,34 +201,42 @@ final class OriginState: Sendable {
         case .standard:
             mayExceed = !openConnections.isFixed
             if mayExceed, priority == .playback { time = min(Self.slowTime, time) }
-        case .alone: (maximum, time, mayExceed) = (1, min(Self.slowTime, time), true)
+        case .fewer(let number): (maximum, time, mayExceed) = (number - 1, min(Self.slowTime, time), true)
         case .limited: time = min(RetryPolicy().maximumWait, time)
         }
         let ticket = openConnections.beginWaiting(as: priority, maximum: maximum)
         defer { openConnections.endWaiting(ticket) }
-        var (closed, waited) = (openConnections.closedCount, Duration.zero)
+        var (closed, waited, mayCancel) = (openConnections.closedCount, Duration.zero, true)
         while !openConnections.open(ticket, at: waitLimit.now()) {
             try Task.checkCancellation()
             if waited >= time {
                 guard mayExceed else { throw AllConnectionsBusy(limit: time) }
-                openConnections.openBeyondLimit()
+                openConnections.openBeyondLimit(at: waitLimit.now())
                 break
             }
             cancelPaused()
-            cancelPausedTransfer(for: priority, at: waitLimit.now())
+            if mayCancel, endTurn(for: priority, hasLimit: maximum == nil, at: waitLimit.now()) {
+                // Without a known limit, the rejection may have another reason, so only one transfer is cancelled.
+                mayCancel = maximum == nil
+            }
             try await waitLimit.sleep(Self.openingInterval)
             waited += Self.openingInterval
             let count = openConnections.closedCount
-            if count != closed, maximum != 1 { (closed, waited) = (count, .zero) }
+            if count != closed, maximum == nil { (closed, waited) = (count, .zero) }
         }
         connection.recordOpen(clock: waitLimit.now)
     }
 
-    /// Cancels a paused transfer, so that its connection becomes available. The player of a paused transfer has received
-    /// enough bytes in advance; more are requested when it needs them.
-    private func cancelPausedTransfer(for priority: Priority, at now: Duration) {
+    /// Cancels a transfer, so that its connection becomes available for a waiting request. Returns whether it cancelled
+    /// one. The missing bytes are requested again when its player needs them.
+    ///
+    /// - Parameter hasLimit: Whether the origin has a known limit, so that players take turns even if no transfer is
+    ///   paused.
+    private func endTurn(for priority: Priority, hasLimit: Bool, at now: Duration) -> Bool {
         let open = state.withLock { $0.open }
-        for entry in open where entry.connection?.cancelIfPaused(for: priority, at: now) == true { return }
+        if open.contains(where: { $0.connection?.cancelIfPaused(for: priority, at: now) == true }) { return true }
+        guard hasLimit, priority == .playback else { return false }
+        return open.contains { $0.connection?.cancelAfterTurn(at: now) == true }
     }
 
     /// Waits until no connection has been returned for as long as `waitLimit` allows, and returns the error to throw.
@@ -346,7 +354,7 @@ final class OriginState: Sendable {
     var waitingCount: Int { state.withLock { $0.waiters.count } }
 
     /// Takes back a connection, and gives it to the first waiting transfer.
-    fileprivate func disconnect(isStream: Bool) {
+    func disconnect(isStream: Bool) {
         giveToNext { state in
             state.active -= 1
             state.returned += 1
@@ -355,7 +363,7 @@ final class OriginState: Sendable {
     }
 
     /// Records that a connection carries a long or slow response, so that the next waiting transfer can connect.
-    fileprivate func recordStream() { giveToNext { $0.streams += 1 } }
+    func recordStream() { giveToNext { $0.streams += 1 } }
 
     private func giveToNext(_ change: (inout State) -> Void) {
         let next = state.withLock { state -> Waiter? in
@@ -369,7 +377,7 @@ final class OriginState: Sendable {
 
     /// Records that a paused connection is in use again, even beyond the limit. If the transfer had to wait, its
     /// connection could be lost.
-    fileprivate func reconnect(isStream: Bool) {
+    func reconnect(isStream: Bool) {
         state.withLock { state in
             state.active += 1
             if isStream { state.streams += 1 }
@@ -383,133 +391,4 @@ package enum OriginFailure: Sendable {
     case unreachable
     /// The origin responds that it can't serve the request now.
     case refusing
-}
-
-/// A transfer's connection to its origin. The connection counts toward the limit only while the transfer is not paused.
-final class OriginConnection: Sendable {
-    private enum Phase { case flowing, paused, ended }
-
-    private struct State {
-        var phase = Phase.flowing
-        var isStream = false
-        /// The clock that gives the closing time, or `nil` if the connection does not count as open.
-        var openClock: (@Sendable () -> Duration)?
-        /// Whether the origin has accepted the request of the open connection.
-        var isAccepted = false
-        /// The elapsed time at which the connection was opened.
-        var openTime = Duration.zero
-        /// The elapsed time at which the transfer was paused.
-        var pauseTime: Duration?
-        /// A function that cancels the transfer if its bytes can be requested again later. Returns whether it did.
-        var cancel: (@Sendable () -> Bool)?
-    }
-
-    /// The minimum time for which a connection is open before its paused transfer is cancelled for a player. Players
-    /// that share a connection then take turns, with few requests.
-    static let turnTime = Duration.seconds(2)
-    /// The time after which a paused transfer is cancelled for a preload.
-    static let idleTime = Duration.seconds(10)
-
-    private let origin: OriginState
-    private let state = Mutex(State())
-
-    fileprivate init(_ origin: OriginState) { self.origin = origin }
-
-    deinit { end() }
-
-    /// Records that the transfer is paused.
-    func pause() {
-        change(from: .flowing, to: .paused) { origin.disconnect(isStream: $0) }
-        state.withLock { $0.pauseTime = $0.openClock?() }
-    }
-
-    /// Records that the transfer continues.
-    func resume() {
-        change(from: .paused, to: .flowing) { origin.reconnect(isStream: $0) }
-    }
-
-    /// Records that the transfer's response is long and can't be fetched in parts.
-    func recordStream() {
-        let isFlowing = state.withLock { state in
-            guard !state.isStream, state.phase != .ended else { return false }
-            state.isStream = true
-            return state.phase == .flowing
-        }
-        if isFlowing { origin.recordStream() }
-    }
-
-    /// Records that the transfer's response is slow. Returns `false` if the connection did not count toward the limit
-    /// before.
-    fileprivate func passIfFlowing() -> Bool {
-        let isCounted = state.withLock { state in
-            guard !state.isStream, state.phase == .flowing else { return false }
-            state.isStream = true
-            return true
-        }
-        if isCounted { origin.recordStream() }
-        return isCounted
-    }
-
-    /// Records that the connection counts toward the open connections.
-    fileprivate func recordOpen(clock: @escaping @Sendable () -> Duration) {
-        let now = clock()
-        state.withLock { ($0.openClock, $0.openTime) = (clock, now) }
-    }
-
-    /// Records that the origin accepted the connection's request. Returns the new limit if it was learned; see
-    /// ``OpenConnections/recordAcceptance(isFirst:afterRejectionWith:at:)``.
-    func recordAcceptance(afterRejectionWith others: Int?, at now: Duration) -> Int? {
-        let isFirst = state.withLock { state -> Bool? in
-            guard state.openClock != nil else { return nil }
-            defer { state.isAccepted = true }
-            return !state.isAccepted
-        }
-        guard let isFirst else { return nil }
-        return origin.openConnections.recordAcceptance(isFirst: isFirst, afterRejectionWith: others, at: now)
-    }
-
-    /// Records that the connection no longer counts toward the open connections, because its response was released.
-    func close() {
-        let (clock, isAccepted) = state.withLock { state in
-            defer { (state.openClock, state.isAccepted) = (nil, false) }
-            return (state.openClock, state.isAccepted)
-        }
-        if let clock { origin.openConnections.close(isAccepted: isAccepted, at: clock()) }
-    }
-
-    /// Records that the transfer has ended.
-    func end() {
-        change(from: .flowing, to: .ended) { origin.disconnect(isStream: $0) }
-        state.withLock { state in
-            state.phase = .ended
-            state.cancel = nil
-        }
-        close()
-    }
-
-    /// Sets the function that cancels the transfer while it is paused.
-    ///
-    /// - Parameter cancel: A function that cancels the transfer if its bytes can be requested again later. Returns
-    ///   whether it did.
-    func cancelsIfPaused(by cancel: @escaping @Sendable () -> Bool) { state.withLock { $0.cancel = cancel } }
-
-    /// Cancels the transfer if it is paused and a request with this priority needs its connection more. Returns whether
-    /// it was cancelled.
-    fileprivate func cancelIfPaused(for priority: Priority, at now: Duration) -> Bool {
-        let cancel = state.withLock { state -> (@Sendable () -> Bool)? in
-            guard state.phase == .paused, let pauseTime = state.pauseTime else { return nil }
-            let isTurnOver = priority == .playback && now - state.openTime >= Self.turnTime
-            return isTurnOver || now - pauseTime >= Self.idleTime ? state.cancel : nil
-        }
-        return cancel?() ?? false
-    }
-
-    private func change(from previous: Phase, to phase: Phase, _ report: (_ isStream: Bool) -> Void) {
-        let isStream = state.withLock { state -> Bool? in
-            guard state.phase == previous else { return nil }
-            state.phase = phase
-            return state.isStream
-        }
-        if let isStream { report(isStream) }
-    }
 }

@@ -124,27 +124,31 @@ package final class PresentationSource: Sendable {
     private func requested(at url: URL, sending fields: HTTPFields) -> MediaSource {
         let key = url.absoluteString == source.url.absoluteString ? source.key : nil
         guard let resolver = source.resolver else {
-            let own = Self.fields(source.headerFields, of: source.url, for: url)
-            return MediaSource(url: url, key: key, headerFields: fields.replaced(by: own))
+            let fields = Self.fields(source.headerFields, of: source.url, for: url, adding: fields)
+            return MediaSource(url: url, key: key, headerFields: fields)
         }
         let isManifest = url.absoluteString == source.url.absoluteString
         let share = resolution.makeShare()
         return MediaSource(url: url, key: key, resolver: resolver) { reason in
             let request = try await share.value(reason)
-            let own = isManifest ? request.headerFields : Self.fields(request.headerFields, of: request.url, for: url)
-            return ResolvedRequest(
-                url: isManifest ? request.url : url, headerFields: fields.replaced(by: own),
-                expiration: request.expiration)
+            let url = isManifest ? request.url : url
+            let fields = Self.fields(request.headerFields, of: request.url, for: url, adding: fields)
+            return ResolvedRequest(url: url, headerFields: fields, expiration: request.expiration)
         }
     }
 
-    /// Returns the fields of a manifest's request that are also sent for a file of its presentation. A file of another
-    /// origin gets only those that describe the client, and the page of a manifest is not disclosed without encryption.
-    private static func fields(_ fields: HTTPFields, of manifest: URL, for url: URL) -> HTTPFields {
-        guard !url.isSameOrigin(as: manifest) else { return fields }
+    /// Returns the fields of the request for a file of the presentation.
+    ///
+    /// - Parameters:
+    ///   - own: The fields of the manifest's request.
+    ///   - manifest: The URL of that request.
+    ///   - fields: Fields for the file itself, which `own` overrides only at the manifest's origin.
+    private static func fields(
+        _ own: HTTPFields, of manifest: URL, for url: URL, adding fields: HTTPFields
+    ) -> HTTPFields {
+        guard !url.isSameOrigin(as: manifest) else { return fields.replaced(by: own) }
         let isDowngrade = manifest.scheme?.lowercased() == "https" && url.scheme?.lowercased() != "https"
-        let names: [HTTPField.Name] = [.accept, .acceptLanguage, .userAgent] + (isDowngrade ? [] : [.referer])
-        return HTTPFields(fields.filter { names.contains($0.name) })
+        return own.forOtherOrigin(isDowngrade: isDowngrade).replaced(by: fields)
     }
 }
 

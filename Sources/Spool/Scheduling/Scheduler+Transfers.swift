@@ -56,8 +56,10 @@ extension Scheduler {
     /// Sets the estimate of the connection to the origin, after a measurement.
     func note(_ link: LinkEstimate) { inspect { $0.machine.link = link } }
 
-    /// Cancels a paused transfer whose bytes can be requested again later. Returns whether it cancelled one.
-    func cancelPausedTransfer(_ id: TransferID? = nil) -> Bool { ask { $0.machine.cancelPausedTransfer(id) } }
+    /// Cancels a transfer whose bytes can be requested again later; see ``Planner``. Returns whether it cancelled one.
+    func cancelForTurn(_ id: TransferID? = nil, evenIfFlowing: Bool = false) -> Bool {
+        ask { $0.machine.cancelForTurn(id, evenIfFlowing: evenIfFlowing) }
+    }
 
     /// Cancels all transfers if no reader is open. None of their bytes may be stored anymore.
     func discardTransfers() { feed { $0.machine.discardTransfers() } }
