@@ -89,9 +89,11 @@ struct ResponseTests {
 
     @Test("The source of a response is partial if only some bytes of the range are stored")
     func partial() async throws {
-        let stage = try MemoryStage(["/a": try resource([])])
+        // The first request covers a whole block, which may be stored before the cache is closed.
+        let film = PatternBytes(seed: 1, length: 3_000_000)
+        let stage = try MemoryStage(["/a": OriginResource(.pattern(film), etag: "\"v1\"")])
         try await stage.session { cache in
-            try await cache.media(for: stage.url()).check(.bytes(0..<100_000), Self.film)
+            try await cache.media(for: stage.url()).check(.bytes(0..<100_000), film)
         }
         try await stage.session { cache in
             let media = cache.media(for: stage.url())
