@@ -23,13 +23,9 @@ struct BalancerNetwork: Sendable {
 
     private static let count = Mutex(0)
 
-    /// Creates the namespaces, calls `body`, and removes them. Without the necessary privileges, the network is the
-    /// loopback interface.
+    /// Creates the namespaces, calls `body`, and removes them. If the namespaces can't be created, for example without
+    /// the necessary privileges, the network is the loopback interface.
     static func run<R>(_ body: (BalancerNetwork) async throws -> R) async throws -> R {
-        guard let ip = Tool("ip"), try await ip.run(["netns", "add", "spool-test"]).status == 0 else {
-            return try await body(BalancerNetwork())
-        }
-        _ = try await ip.run(["netns", "delete", "spool-test"])
         let process = Int(getpid())
         let number = count.withLock { count in
             count += 1
@@ -50,18 +46,18 @@ struct BalancerNetwork: Sendable {
             "-n \(clients) route add local 198.19.0.0/16 dev lo",
             "-n \(balancer) route add 198.19.0.0/16 via \(prefix)6",
         ]
-        func remove() async {
-            // Deleting a namespace also deletes its interfaces and the other ends of their connections.
-            for name in [clients, balancer] { _ = try? await ip.run(["netns", "delete", name]) }
-        }
-        do {
-            for command in commands {
-                let result = try await ip.run(command.split(separator: " ").map(String.init))
-                guard result.status == 0 else { throw Tool.Failed(description: "ip \(command): \(result.text)") }
-            }
-            var network = BalancerNetwork()
+        var network = BalancerNetwork()
+        var isReady = true
+        for command in commands where isReady { isReady = await runs(command) }
+        if isReady {
             network.namespaces = (clients, balancer)
             (network.server, network.balancer, network.entrance) = (prefix + "1", prefix + "2", prefix + "5")
+        }
+        func remove() async {
+            // Deleting a namespace also deletes its interfaces and the other ends of their connections.
+            for name in [clients, balancer] { _ = await runs("netns delete \(name)") }
+        }
+        do {
             let result = try await body(network)
             await remove()
             return result
@@ -69,6 +65,12 @@ struct BalancerNetwork: Sendable {
             await remove()
             throw error
         }
+    }
+
+    /// Runs `ip` with arguments that are separated by spaces. Returns whether it succeeded.
+    private static func runs(_ arguments: String) async -> Bool {
+        guard let ip = Tool("ip") else { return false }
+        return (try? await ip.run(arguments.split(separator: " ").map(String.init)))?.status == 0
     }
 
     /// Returns the program and the arguments that run a program at the load balancer.
