@@ -8,8 +8,8 @@ import Spool
 ///
 /// This type does not perform I/O, but it reads and fills the request's cookie jar. If the scheme, host or port
 /// changes, only the fields that select the bytes, describe the client or list the request's nodes are forwarded. All
-/// other fields (`Authorization`, `Cookie`, an app's key fields) are removed, and are not added again if a later redirect returns to
-/// their origin.
+/// other fields (`Authorization`, `Cookie`, an app's key fields) are removed, and are not added again if a later
+/// redirect returns to their origin.
 struct RedirectWalk {
     /// The request to send now, without the cookies from its jar.
     private(set) var request: UpstreamRequest
@@ -115,8 +115,8 @@ struct RedirectWalk {
         return true
     }
 
-    /// The fields that may be sent to a different origin, in addition to those that describe the client. The list of nodes must stay in the request, so that a loop
-    /// through a redirect is detected (RFC 8586 §3).
+    /// The fields that may be sent to a different origin, in addition to those that describe the client. The list of
+    /// nodes must stay in the request, so that a loop through a redirect is detected (RFC 8586 §3).
     private static let portable: Set<HTTPField.Name> = [
         .range, .ifRange, .ifNoneMatch, .ifModifiedSince, .ifMatch, .ifUnmodifiedSince, .acceptEncoding, .via, .cdnLoop,
     ]

@@ -11,12 +11,12 @@ extension Planner {
     /// Cancels a transfer whose bytes can be requested again later, because another request needs its connection.
     /// Returns whether it cancelled one.
     ///
-    /// The following requests are long, because each request may have to wait for its turn.
+    /// Later requests for the resource are longer, because each request may have to wait for its turn.
     ///
     /// - Parameters:
     ///   - only: The only transfer that may be cancelled, or `nil` for any transfer.
-    ///   - evenIfFlowing: Whether the transfer may be cancelled even if it is not paused, or a player waits for its
-    ///     bytes. The bytes are then requested again immediately.
+    ///   - evenIfFlowing: Whether to also cancel a transfer that is not paused, or for whose bytes a player waits. Such
+    ///     a transfer must have stored bytes. Its remaining bytes are requested again immediately.
     package mutating func cancelForTurn(_ only: TransferID?, evenIfFlowing: Bool) -> (Bool, [Action]) {
         guard rangeSupport == .supported else { return (false, []) }
         for id in only.map({ [$0] }) ?? plan.transfers.ids {

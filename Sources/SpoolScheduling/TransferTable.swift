@@ -192,7 +192,8 @@ struct TransferTable {
         return bounded(missing.upperBound, from: missing.lowerBound, in: stored)
     }
 
-    /// Returns the end of a request, or the start of another transfer or of bytes that are being evicted if it is lower.
+    /// Returns the lowest of three offsets: `end`, the position of the next transfer, and the start of bytes that are
+    /// being evicted.
     private func bounded(_ end: Int64, from lower: Int64, in stored: StoredRanges) -> Int64 {
         var upper = end
         for transfer in transfers.values where !transfer.isStale && transfer.position > lower {

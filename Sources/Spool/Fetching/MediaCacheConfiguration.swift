@@ -50,12 +50,16 @@ public struct MediaCacheConfiguration: Sendable {
     /// sent again when one of them is closed, or after two seconds. If the origin accepts the request then, the number
     /// of open connections is limited for a day. A limit above 16 is not learned.
     ///
-    /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A transfer is paused
-    /// when its player has received enough bytes in advance. If its media supports range requests, a paused transfer is
-    /// cancelled for another player when its connection has been open for two seconds. Other transfers are cancelled
-    /// after five seconds. For a preload, a transfer is cancelled after a pause of ten seconds. A player fails with
+    /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A player fails with
     /// ``CacheError/Code/originUnavailable`` if no connection is closed within `RetryPolicy.maximumWait`. Requests that
     /// bypass the cache do not count.
+    ///
+    /// At a configured or learned limit, players take turns. While a request waits, the cache cancels another transfer
+    /// if its media supports range requests:
+    ///
+    /// - For a player, it cancels a transfer that is paused by back-pressure and whose connection has been open for two
+    ///   seconds. If there is none, it cancels any transfer whose connection has been open for five seconds.
+    /// - For a preload, it cancels a transfer that has been paused for ten seconds.
     public var maximumOpenConnectionsPerOrigin: Int?
     /// The maximum amount of memory, in bytes, that the whole cache uses for media that can't be stored on disk. The
     /// default is 16 MiB, and the minimum is 1 MiB.

@@ -77,7 +77,7 @@ extension Transfer {
     }
 
     /// Sends the request. An origin may accept only a few connections for each account, and reject a request while
-    /// other connections are open. The request is then sent again when they are closed; see ``OpenConnections``.
+    /// other connections are open. The request is then sent again when one of them is closed; see ``OpenConnections``.
     private func send(
         _ request: UpstreamRequest, to origin: OriginState, over connection: OriginConnection
     ) async throws -> (response: UpstreamResponse, isRepeated: Bool) {
@@ -120,8 +120,8 @@ extension Transfer {
 
     /// The statuses with which an origin may reject a request if it accepts no more connections.
     private static let rejections: Set<Int> = [403, 429, 503, 509]
-    /// The maximum number of times that a rejected request is sent again. The waits between them are longer than an
-    /// origin needs to notice that a connection was closed.
+    /// The maximum number of times that a rejected request is sent again. The waits before these requests add up to
+    /// three seconds, the maximum time that an origin may need to notice that a connection was closed.
     private static let repetitions = 5
 
     /// Records that the origin accepted a request, possibly after a rejection. Sends an event if a limit was learned.

@@ -31,8 +31,8 @@ final class OpenConnections: Sendable {
         var count = 0
         /// The number of open connections on which the origin has accepted the request.
         var accepted = 0
-        /// The largest number of accepted connections that were open at a time, and the elapsed time of the last one.
-        /// Numbers before ``peakTime`` are forgotten.
+        /// The largest number of accepted connections that were open at the same time, and the elapsed time at which it
+        /// was last reached. The number is ignored after ``peakTime``.
         var peak = (count: 0, time: Duration.zero)
         /// The waiting requests, players before preloads, otherwise in the order in which they started to wait.
         var tickets: [Ticket] = []
@@ -62,8 +62,8 @@ final class OpenConnections: Sendable {
     private static let peakTime = Duration.seconds(60)
     /// The maximum time that an origin may need to notice that a connection was closed.
     private static let closingTime = Duration.seconds(3)
-    /// The time for which rejections are not attributed to the number of connections. It starts when an origin rejects a
-    /// request again although fewer connections are open.
+    /// The time for which rejections are not attributed to the number of connections, after an origin has rejected a
+    /// request again despite ``Remedy/openFewer(than:)``.
     private static let otherReasonTime = Duration.seconds(120)
 
     private let configuredLimit: Int?
@@ -157,12 +157,14 @@ final class OpenConnections: Sendable {
     /// Counts a new connection even if it exceeds the limit.
     func openBeyondLimit(at now: Duration) { state.withLock { add(to: &$0, at: now) } }
 
-    /// The state of a connection when it is closed.
+    /// The outcome of a connection's request when the connection is closed.
     enum Closing: Sendable {
         /// The origin did not accept the request.
         case notAccepted
-        /// The response has not been received to its end, so the origin has to notice that the connection was closed.
+        /// The response was not received to its end, so the origin may need time to notice that the connection was
+        /// closed.
         case cancelled
+        /// The response was received to its end.
         case ended
     }
 
@@ -183,7 +185,7 @@ final class OpenConnections: Sendable {
     enum Remedy: Equatable, Sendable {
         /// A short wait, because the origin may not have noticed that a connection was closed.
         case wait
-        /// A wait until fewer connections are open than the origin had accepted when it rejected the request.
+        /// A wait until fewer than this number of connections are open, including the connection of the request.
         case openFewer(than: Int)
         /// A wait until the number of open connections is within the known limit.
         case openWithinLimit
@@ -222,7 +224,8 @@ final class OpenConnections: Sendable {
         now - state.peak.time > Self.peakTime ? 0 : state.peak.count
     }
 
-    /// Records that the origin rejected a request again, although fewer connections were open.
+    /// Records that a request failed again after ``Remedy/openFewer(than:)``, so that the rejection probably has
+    /// another reason.
     func recordOtherReason(at now: Duration) {
         state.withLock { state in
             state.otherReasonDeadline = now + Self.otherReasonTime

@@ -1,7 +1,10 @@
 import SpoolScheduling
 import Synchronization
 
-/// A transfer's connection to its origin. The connection counts toward the limit only while the transfer is not paused.
+/// A transfer's connection to its origin.
+///
+/// The connection counts toward ``MediaCacheConfiguration/maximumConnectionsPerOrigin`` only while the transfer is not
+/// paused. It counts toward the open connections until its response is released.
 final class OriginConnection: Sendable {
     private enum Phase { case flowing, paused, ended }
 
@@ -118,8 +121,9 @@ final class OriginConnection: Sendable {
         state.withLock { $0.cancel = cancel }
     }
 
-    /// Cancels the transfer if it is paused and a request with this priority needs its connection more. Returns whether
-    /// it was cancelled.
+    /// Cancels the transfer if it is paused and a request with this priority waits for its connection. For a player,
+    /// the connection must have been open for ``turnTime``. Otherwise, the pause must have lasted for ``idleTime``.
+    /// Returns whether the transfer was cancelled.
     func cancelIfPaused(for priority: Priority, at now: Duration) -> Bool {
         let cancel = state.withLock { state -> (@Sendable (Bool) -> Bool)? in
             guard state.phase == .paused, let pauseTime = state.pauseTime else { return nil }

@@ -174,7 +174,8 @@ final class OriginState: Sendable {
         /// Wait until the number of open connections is below the limit. If no connection is closed for too long,
         /// exceed a learned limit, because it may result from an unrelated error.
         case standard
-        /// Wait until fewer connections are open, for at most ``OriginState/slowTime``.
+        /// Wait until fewer than this number of connections are open, including the new one. After
+        /// ``OriginState/slowTime``, open the connection anyway.
         case fewer(than: Int)
         /// Wait until the number of open connections is below the limit. Fail if no connection is closed for too long.
         case limited
@@ -227,8 +228,8 @@ final class OriginState: Sendable {
         connection.recordOpen(clock: waitLimit.now)
     }
 
-    /// Cancels a transfer, so that its connection becomes available for a waiting request. Returns whether it cancelled
-    /// one. The missing bytes are requested again when its player needs them.
+    /// Cancels a transfer, so that its connection becomes available for a waiting request. Returns whether a transfer
+    /// was cancelled. The remaining bytes are requested when the player of that transfer needs them.
     ///
     /// - Parameter hasLimit: Whether the origin has a known limit, so that players take turns even if no transfer is
     ///   paused.

@@ -95,9 +95,11 @@ package final class SharedResolution<Value: Sendable>: Sendable {
 
 /// The source of an HLS or DASH presentation, which consists of a manifest and the files that it lists.
 ///
-/// The source's fields are sent only to its own origin (RFC 9110 §4.3.1), except those that describe the client, such as
-/// `User-Agent` and `Referer`. A manifest can name any host, which must not receive the credentials. A resolver is called once for all files, and again after a rejection or the expiration.
-/// Cookies that an origin sets with one file are sent with the requests for the other files, as ``CookieJar`` allows.
+/// The source's fields are sent only to its own origin (RFC 9110 §4.3.1). Other origins receive only the fields that
+/// describe the client, such as `User-Agent`, and the origin of the page in `Referer`. A manifest can name any host,
+/// which must not receive the credentials. A resolver is called once for all files, and again after a rejection or the
+/// expiration. Cookies that an origin sets with one file are sent with the requests for the other files, as
+/// ``CookieJar`` allows.
 package final class PresentationSource: Sendable {
     /// The source of the manifest.
     package let source: MediaSource
@@ -114,7 +116,8 @@ package final class PresentationSource: Sendable {
 
     /// Returns the source of a file of the presentation, or of the manifest itself.
     ///
-    /// - Parameter fields: Additional fields for any origin. The source's fields override them.
+    /// - Parameter fields: Additional fields for any origin. At the manifest's origin, the source's fields override
+    ///   them. At other origins, they override the source's fields.
     package func part(at url: URL, sending fields: HTTPFields = [:]) -> MediaSource {
         var part = requested(at: url, sending: fields)
         part.cookies = source.cookies

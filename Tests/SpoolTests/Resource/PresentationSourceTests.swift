@@ -82,7 +82,7 @@ import Testing
     }
 
     @Test(
-        "E512: files of a presentation on another origin are requested with its user agent and page, but no credentials",
+        "E512: requests for files on another origin contain the user agent and the page's origin, but no credentials",
         arguments: [false, true])
     func clientFields(hasResolver: Bool) async throws {
         let cache = MediaCache.inMemory(upstream: ScriptedUpstream([:]))
