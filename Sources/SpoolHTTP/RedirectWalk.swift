@@ -106,7 +106,7 @@ struct RedirectWalk {
         request.url = target
         if from.httpOrigin != target.httpOrigin {
             request.headerFields = request.headerFields.forOtherOrigin(
-                including: Self.portable, isDowngrade: from.isSecure && !target.isSecure)
+                including: Self.portable, isEncrypted: target.isSecure)
         }
         // An origin may redirect to the same URL until it receives its cookie.
         guard visited.insert(visit(at: now)).inserted else {

@@ -58,7 +58,7 @@ import Testing
         let expectations = [
             ("https://h/b", page, page), ("https://g/b", page, "https://site.example/"), ("http://h/b", page, nil),
             ("https://g/b", "http://192.168.1.2/page", nil), ("https://g/b", "http://[fd00::2]/page", nil),
-            ("https://g/b", "http://nas/page", nil), ("https://g/b", "http://a.localhost/page", nil),
+            ("https://g/b", "http://nas/page", nil), ("https://g/b", "http://nas.local/page", nil),
         ]
         for (location, page, sent) in expectations {
             var walk = try walk("https://h/a", [.referer: page], allowsHTTP: true)

@@ -91,6 +91,7 @@ extension Transfer {
             let status = response.head.status.code
             if [200, 203, 206, 304].contains(status) {
                 recordAcceptance(on: connection, afterRejectionOf: bound, hasWaited: hasWaited)
+                if status == 304 { connection.recordBodyEnd() }
             }
             // An error response from a site is passed on like other responses from the site.
             guard Self.rejections.contains(status), response.head.headerFields[.retryAfter] == nil,
@@ -103,7 +104,7 @@ extension Transfer {
             case .openWithinLimit: opening = .limited
             case .openFewer(let number) where bound == nil: (opening, bound) = (.fewer(than: number), number)
             case .openFewer, nil:
-                if bound != nil { connections.recordOtherReason(at: clock.elapsed()) }
+                if bound != nil || hasWaited { connections.recordOtherReason(at: clock.elapsed()) }
                 return (response, attempt > 1)
             }
             // The rejected response is released before the wait.

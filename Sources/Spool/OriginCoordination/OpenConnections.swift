@@ -38,9 +38,9 @@ final class OpenConnections: Sendable {
         var tickets: [Ticket] = []
         var nextID: UInt64 = 0
         var learned: LearnedLimit?
-        /// The number of connections that have been closed.
+        /// The number of accepted connections that have been closed.
         var closed: UInt64 = 0
-        /// The elapsed time at which a connection was last closed.
+        /// The elapsed time at which an accepted connection was last closed.
         var lastClosing: Duration?
         /// The elapsed time at which a connection was last closed before the end of its response.
         var lastCancellation: Duration?
@@ -74,7 +74,7 @@ final class OpenConnections: Sendable {
 
     /// The number of open connections.
     var count: Int { state.withLock { $0.count } }
-    /// The number of connections that have been closed.
+    /// The number of accepted connections that have been closed.
     var closedCount: UInt64 { state.withLock { $0.closed } }
     /// Whether the limit is configured, so that it is never exceeded.
     var isFixed: Bool { configuredLimit != nil }
@@ -151,6 +151,20 @@ final class OpenConnections: Sendable {
         }
     }
 
+    /// Returns whether a waiting request needs a connection that is open now. Otherwise, it waits for other requests,
+    /// or until the origin has noticed that a connection was closed.
+    func mustClose(for ticket: Ticket, at now: Duration) -> Bool {
+        state.withLock { state in
+            guard let maximum = ticket.maximum ?? capacity(state, at: now) else { return false }
+            return state.count >= maximum
+        }
+    }
+
+    /// Whether the limit is configured or was learned, so that players take turns.
+    func hasLimit(at now: Duration) -> Bool {
+        state.withLock { limit($0, at: now) != nil && $0.learned?.isAssumed != true }
+    }
+
     /// Removes a request from those that wait for a connection.
     func endWaiting(_ ticket: Ticket) { state.withLock { $0.tickets.removeAll { $0.id == ticket.id } } }
 
@@ -172,9 +186,10 @@ final class OpenConnections: Sendable {
     func close(_ closing: Closing, at now: Duration) {
         state.withLock { state in
             state.count -= 1
+            guard closing != .notAccepted else { return }
             state.closed += 1
+            state.accepted -= 1
             state.lastClosing = now
-            if closing != .notAccepted { state.accepted -= 1 }
             if closing == .cancelled { state.lastCancellation = now }
         }
     }
@@ -207,8 +222,9 @@ final class OpenConnections: Sendable {
                 // No connection was closed in time, so it is not known whether there is a limit.
                 return isRepeated && state.learned?.isAssumed == true ? nil : .openWithinLimit
             }
+            guard now >= state.otherReasonDeadline else { return nil }
             if limit != nil, let time = state.lastClosing, now - time < Self.closingTime { return .wait }
-            guard !isFixed, (1...Self.maximumLearnedLimit).contains(state.accepted), now >= state.otherReasonDeadline,
+            guard !isFixed, (1...Self.maximumLearnedLimit).contains(state.accepted),
                 peak(state, at: now) <= state.accepted
             else { return nil }
             let deadline = now + Self.assumedTime
@@ -228,7 +244,9 @@ final class OpenConnections: Sendable {
     /// another reason.
     func recordOtherReason(at now: Duration) {
         state.withLock { state in
-            state.otherReasonDeadline = now + Self.otherReasonTime
+            // If no connection was closed in time, it is not known whether their number was the reason.
+            let isKnown = limit(state, at: now).map { state.count <= $0 } ?? true
+            state.otherReasonDeadline = now + (isKnown ? Self.otherReasonTime : Self.assumedTime)
             if state.learned?.isAssumed == true { state.learned = nil }
         }
     }
@@ -245,8 +263,11 @@ final class OpenConnections: Sendable {
         state.withLock { state -> Int? in
             state.accepted += 1
             if state.accepted >= peak(state, at: now) { state.peak = (state.accepted, now) }
-            if hasWaited, let time = state.lastCancellation {
+            if hasWaited, let time = state.lastCancellation, time == state.lastClosing {
                 state.closingDelay = max(state.closingDelay, min(now - time, Self.closingTime))
+            } else {
+                // The delay may have become shorter.
+                state.closingDelay = state.closingDelay * 9 / 10
             }
             guard !isFixed else { return nil }
             if var learned = state.learned, learned.limit < state.accepted {

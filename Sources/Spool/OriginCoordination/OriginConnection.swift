@@ -15,7 +15,7 @@ final class OriginConnection: Sendable {
         var openClock: (@Sendable () -> Duration)?
         /// The state of the request if the connection were closed now.
         var closing = OpenConnections.Closing.notAccepted
-        /// The elapsed time at which the connection was opened.
+        /// The elapsed time at which the connection was opened, or at which the origin accepted its request.
         var openTime = Duration.zero
         /// The elapsed time at which the transfer was paused.
         var pauseTime: Duration?
@@ -84,7 +84,7 @@ final class OriginConnection: Sendable {
     func recordAcceptance(afterRejectionOf bound: Int? = nil, hasWaited: Bool = false, at now: Duration) -> Int? {
         let isFirst = state.withLock { state in
             guard state.openClock != nil, state.closing == .notAccepted else { return false }
-            state.closing = .cancelled
+            (state.closing, state.openTime) = (.cancelled, now)
             return true
         }
         guard isFirst else { return nil }

@@ -215,10 +215,15 @@ final class OriginState: Sendable {
                 openConnections.openBeyondLimit(at: waitLimit.now())
                 break
             }
-            cancelPaused()
-            if mayCancel, endTurn(for: priority, hasLimit: maximum == nil, at: waitLimit.now()) {
-                // Without a known limit, the rejection may have another reason, so only one transfer is cancelled.
-                mayCancel = maximum == nil
+            let hasLimit = openConnections.hasLimit(at: waitLimit.now())
+            // Without a known limit, a rejection may have another reason, so the rejected request cancels only one
+            // transfer, and others cancel none.
+            if hasLimit || maximum != nil && mayCancel, openConnections.mustClose(for: ticket, at: waitLimit.now()) {
+                cancelPaused()
+                if openConnections.mustClose(for: ticket, at: waitLimit.now()) {
+                    _ = endTurn(for: priority, at: waitLimit.now())
+                }
+                mayCancel = openConnections.mustClose(for: ticket, at: waitLimit.now())
             }
             try await waitLimit.sleep(Self.openingInterval)
             waited += Self.openingInterval
@@ -230,13 +235,10 @@ final class OriginState: Sendable {
 
     /// Cancels a transfer, so that its connection becomes available for a waiting request. Returns whether a transfer
     /// was cancelled. The remaining bytes are requested when the player of that transfer needs them.
-    ///
-    /// - Parameter hasLimit: Whether the origin has a known limit, so that players take turns even if no transfer is
-    ///   paused.
-    private func endTurn(for priority: Priority, hasLimit: Bool, at now: Duration) -> Bool {
+    private func endTurn(for priority: Priority, at now: Duration) -> Bool {
         let open = state.withLock { $0.open }
         if open.contains(where: { $0.connection?.cancelIfPaused(for: priority, at: now) == true }) { return true }
-        guard hasLimit, priority == .playback else { return false }
+        guard priority == .playback else { return false }
         return open.contains { $0.connection?.cancelAfterTurn(at: now) == true }
     }
 

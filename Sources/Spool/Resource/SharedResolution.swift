@@ -150,8 +150,7 @@ package final class PresentationSource: Sendable {
         _ own: HTTPFields, of manifest: URL, for url: URL, adding fields: HTTPFields
     ) -> HTTPFields {
         guard !url.isSameOrigin(as: manifest) else { return fields.replaced(by: own) }
-        let isDowngrade = manifest.scheme?.lowercased() == "https" && url.scheme?.lowercased() != "https"
-        return own.forOtherOrigin(isDowngrade: isDowngrade).replaced(by: fields)
+        return own.forOtherOrigin(isEncrypted: url.scheme?.lowercased() == "https").replaced(by: fields)
     }
 }
 

@@ -92,7 +92,12 @@ final class SystemFile: StoredFile {
         var count = 0
         while count < bytes.count {
             guard let base = bytes.baseAddress else { break }
-            switch pwrite(descriptor, base + count, bytes.count - count, off_t(offset) + off_t(count)) {
+            // Linux may store the bytes of one write in one large part of the page cache. When a block within that part
+            // is freed, its bytes become zeros, even in sockets to which they were sent by sendfile. Therefore, no write
+            // exceeds a block.
+            let position = offset + Int64(count)
+            let rest = min(bytes.count - count, Int(Block.end(at: position) - position))
+            switch pwrite(descriptor, base + count, rest, off_t(position)) {
             case let written where written > 0: count += written
             case 0:
                 throw .system(

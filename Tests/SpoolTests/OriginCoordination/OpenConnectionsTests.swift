@@ -97,6 +97,10 @@ struct OpenConnectionsTests {
         _ = connections.recordAcceptance(at: .seconds(21))
         connections.close(.ended, at: .seconds(30))
         #expect(connections.open(as: .playback, at: .seconds(30)))
+        // The time becomes shorter while requests are accepted immediately.
+        _ = connections.recordAcceptance(at: .seconds(31))
+        connections.close(.cancelled, at: .seconds(40))
+        #expect(connections.open(as: .playback, at: .milliseconds(40_600)))
     }
 
     @Test("A configured limit neither increases nor expires")
@@ -187,7 +191,9 @@ struct OpenConnectionsTests {
         accept(connections)
         connections.openBeyondLimit(at: .zero)
         #expect(connections.remedy(at: .zero) == .openFewer(than: 2))
-        for _ in 0..<2 { connections.close(.cancelled, at: .seconds(1)) }
+        connections.close(.cancelled, at: .seconds(1))
+        connections.close(.notAccepted, at: .seconds(1))
+        #expect(!connections.hasLimit(at: .seconds(1)))
         #expect(connections.open(as: .playback, at: .seconds(1)))
         // The player whose response was cancelled waits.
         #expect(!connections.open(as: .playback, at: .seconds(1)))
