@@ -7,20 +7,31 @@ import Testing
 @testable import SpoolStorage
 
 @Suite struct SentPagesTests {
+    fileprivate enum Eviction: CaseIterable {
+        case blocks
+        /// Blocks of a file that was read from the disk. On XFS, read-ahead would cause zeros.
+        case blocksAfterReading
+        case truncation
+    }
+
     @Test(
         "E515: bytes that wait in a client's socket stay correct when their blocks are evicted",
-        arguments: [false, true])
-    func evicted(isTruncated: Bool) throws {
+        arguments: Eviction.allCases)
+    fileprivate func evicted(by eviction: Eviction) throws {
         let scratch = try ScratchDirectory()
         let file = try SystemFile(path: scratch.file("a.media"), access: .create, protection: .system)
         let count = 4 << 20
         try [UInt8](repeating: 0x55, count: count).withUnsafeBytes { try file.write($0, at: 0) }
+        if eviction == .blocksAfterReading {
+            try file.synchronize()
+            try #require(posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)
+        }
         let (sender, receiver) = try Self.connectedSockets()
         defer { close(receiver) }
         var offset = off_t(0)
         while sendfile(sender, file.descriptor, &offset, count - Int(offset)) > 0 {}
         #expect(offset > 65536)
-        if isTruncated {
+        if eviction == .truncation {
             try file.punchHole(65536..<Int64.max)
         } else {
             for start in stride(from: 0, to: Int64(count) - 65536, by: 65536) {

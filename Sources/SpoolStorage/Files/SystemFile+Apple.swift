@@ -22,6 +22,9 @@ extension SystemFile {
         }
     }
 
+    /// Does nothing. The fault that this method prevents is known only on Linux.
+    func disableReadAhead() {}
+
     func seekData(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_DATA) }
 
     func seekHole(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_HOLE) }

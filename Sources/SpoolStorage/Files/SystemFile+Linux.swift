@@ -15,6 +15,10 @@ extension SystemFile {
         }
     }
 
+    /// Disables read-ahead, which may use large parts of the page cache. Bytes that are being sent could then become
+    /// zeros, as with a large write; see ``write(_:at:)``. If the file system rejects this, nothing changes.
+    func disableReadAhead() { _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM) }
+
     func seekData(_ offset: off_t) -> off_t { c_system_files_next_data(descriptor, offset) }
 
     func seekHole(_ offset: off_t) -> off_t { c_system_files_next_hole(descriptor, offset) }

@@ -46,6 +46,7 @@ final class SystemFile: StoredFile {
         self.path = path
         self.descriptor = descriptor
         if access == .create { protection.protectFile(descriptor, path) }
+        disableReadAhead()
     }
 
     /// Rejects an object that is not a regular file, without opening it. A missing file is accepted.
