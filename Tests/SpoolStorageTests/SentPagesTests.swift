@@ -9,7 +9,7 @@ import Testing
 @Suite struct SentPagesTests {
     fileprivate enum Eviction: CaseIterable {
         case blocks
-        /// Blocks of a file that was read from the disk. On XFS, read-ahead would cause zeros.
+        /// Blocks of a file that was read from the disk. Read-ahead would cause zeros.
         case blocksAfterReading
         case truncation
     }

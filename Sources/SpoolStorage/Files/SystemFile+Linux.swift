@@ -16,7 +16,8 @@ extension SystemFile {
     }
 
     /// Disables read-ahead, which may use large parts of the page cache. Bytes that are being sent could then become
-    /// zeros, as with a large write; see ``write(_:at:)``. If the file system rejects this, nothing changes.
+    /// zeros, as with a large write; see ``write(_:at:)``. This happens on ext4 and XFS. Without read-ahead, bytes that
+    /// are not in the page cache are read at about 0.4 GB/s. If the file system rejects this, nothing changes.
     func disableReadAhead() { _ = posix_fadvise(descriptor, 0, 0, POSIX_FADV_RANDOM) }
 
     func seekData(_ offset: off_t) -> off_t { c_system_files_next_data(descriptor, offset) }
