@@ -181,6 +181,27 @@ struct Plan: ~Copyable {
         return end
     }
 
+    /// Records that bytes of the transfer have been stored.
+    mutating func recordStored(_ range: Range<Int64>, by id: TransferID) -> [Action] {
+        let range = stored.bounded(range)
+        guard !range.isEmpty, !(transfers[id]?.isStale ?? false) else { return [] }
+        let fresh = stored.insert(range)
+        var actions: [Action] = []
+        transfers.update(id) { $0.store(range, fresh: fresh) }
+        let transfer = transfers[id]
+        if let transfer {
+            let reached = transfers.reached(by: transfer, in: stored)
+            if let place = transfer.place, failures.hasProgressed(place, to: reached) {
+                transfers.update(id) { $0.forgetPlace() }
+                removePlace(place, &actions)
+            }
+            extend(id)
+        }
+        wake(in: range, &actions)
+        // Another whole body may now be received up to the end of this one.
+        return actions + settle(transfer?.isSequential == true ? nil : id)
+    }
+
     // MARK: Readers
 
     /// Finds requests for the readers in the queue, in order, until no more transfers may start.

@@ -8,7 +8,7 @@ package import ByteRanges
 ///
 /// All inputs are in this file, because nothing else may change the plan: its setter is private to the file.
 package struct Planner: ~Copyable {
-    var plan: Plan
+    private(set) var plan: Plan
 
     /// - Parameter window: The size of the largest window, in bytes, if space is scarcer than the policy assumes.
     package init(policy: ReadAheadPolicy, retryPolicy: RetryPolicy, window: Int64) {
@@ -204,23 +204,7 @@ extension Planner {
 
     /// Records that bytes of the transfer have been stored.
     package mutating func stored(_ range: Range<Int64>, by id: TransferID, now: Duration) -> [Action] {
-        let range = plan.stored.bounded(range)
-        guard !range.isEmpty, !(plan.transfers[id]?.isStale ?? false) else { return [] }
-        let fresh = plan.stored.insert(range)
-        var actions: [Action] = []
-        plan.transfers.update(id) { $0.store(range, fresh: fresh) }
-        let transfer = plan.transfers[id]
-        if let transfer {
-            let reached = plan.transfers.reached(by: transfer, in: plan.stored)
-            if let place = transfer.place, plan.failures.hasProgressed(place, to: reached) {
-                plan.transfers.update(id) { $0.forgetPlace() }
-                plan.removePlace(place, &actions)
-            }
-            plan.extend(id)
-        }
-        plan.wake(in: range, &actions)
-        // Another whole body may now be received up to the end of this one.
-        return actions + plan.settle(transfer?.isSequential == true ? nil : id)
+        plan.recordStored(range, by: id)
     }
 
     /// Records that the origin rejected the transfer's request, perhaps because of its size. Returns whether to send a
@@ -229,6 +213,14 @@ extension Planner {
         guard let transfer = plan.transfers[id], transfer.isLive else { return false }
         return plan.transfers.limitSize(after: transfer, areRangesSupported: rangeSupport == .supported)
     }
+
+    /// Cancels a transfer for another request; see ``Plan/cancelForTurn(_:evenIfFlowing:)``. Returns whether it did.
+    package mutating func cancelForTurn(_ only: TransferID?, evenIfFlowing: Bool) -> (Bool, [Action]) {
+        plan.cancelForTurn(only, evenIfFlowing: evenIfFlowing)
+    }
+
+    /// Cancels all transfers if no reader is open. None of their bytes may be stored anymore.
+    package mutating func discardTransfers() -> [Action] { plan.discardTransfers() }
 
     /// Records that there was no space for the transfer's next bytes. The transfer pauses until a reader moves on,
     /// unless a reader is waiting for these bytes.

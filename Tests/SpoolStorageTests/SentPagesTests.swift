@@ -6,6 +6,7 @@ import Testing
 
 @testable import SpoolStorage
 
+/// Media bytes that `sendfile` has passed to a socket, and that the client has not received yet.
 @Suite struct SentPagesTests {
     fileprivate enum Eviction: CaseIterable {
         case blocks

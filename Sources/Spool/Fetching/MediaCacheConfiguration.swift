@@ -47,8 +47,8 @@ public struct MediaCacheConfiguration: Sendable {
     ///
     /// The default, `nil`, means that the cache learns the number from the origin's responses. Some origins accept only
     /// a few connections for each account. By default, a request that is rejected while other connections are open is
-    /// sent again when one of them is closed, or after two seconds. If the origin accepts the request then, the number
-    /// of open connections is limited for a day. A limit above 16 is not learned.
+    /// sent again when one of them is closed, or after two seconds. If the origin then accepts the request, the cache
+    /// limits its open connections to that origin for a day. It does not learn limits above 16.
     ///
     /// If this number is set, it is never exceeded. Requests wait until a connection is closed. A player fails with
     /// ``CacheError/Code/originUnavailable`` if no connection is closed within `RetryPolicy.maximumWait`. Requests that

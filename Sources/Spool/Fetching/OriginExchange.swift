@@ -61,11 +61,11 @@ struct OriginExchange: Sendable {
 
     /// Takes one of the origin's connections.
     ///
-    /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource. It is called while the
-    ///   origin accepts no more connections.
+    /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource, and returns whether it
+    ///   did. It is called while the origin accepts no more connections.
     /// - Throws: `OriginState.AllConnectionsBusy`; `CancellationError`.
     func connect(
-        to origin: OriginState, as priority: Priority, cancelPaused: @Sendable () -> Void = {}
+        to origin: OriginState, as priority: Priority, cancelPaused: @Sendable () -> Bool = { false }
     ) async throws -> OriginConnection {
         try await origin.connect(priority, waitLimit(priority), cancelPaused: cancelPaused)
     }
@@ -79,7 +79,7 @@ struct OriginExchange: Sendable {
     /// The parameters and errors are the same as for ``connect(to:as:cancelPaused:)``.
     func reopen(
         _ connection: OriginConnection, to origin: OriginState, as priority: Priority, _ opening: OriginState.Opening,
-        cancelPaused: @Sendable () -> Void
+        cancelPaused: @Sendable () -> Bool
     ) async throws {
         connection.close()
         try await origin.open(connection, as: priority, opening, waitLimit(priority), cancelPaused: cancelPaused)

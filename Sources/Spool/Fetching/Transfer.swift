@@ -198,8 +198,8 @@ struct Transfer {
         }
     }
 
-    /// Cancels a paused transfer of the same resource.
-    func cancelPausedTransfer() { _ = scheduler.cancelForTurn() }
+    /// Cancels a paused transfer of the same resource. Returns whether it cancelled one.
+    func cancelPausedTransfer() -> Bool { scheduler.cancelForTurn() }
 
     /// Returns an outcome if a preload's transfer must not send its request yet, because the origin has sent
     /// `Retry-After`. A player does not wait, unless a request for the bytes at its own position has failed. The bytes

@@ -51,13 +51,13 @@ final class OpenConnections: Sendable {
     }
 
     /// The time for which a learned limit is used.
-    static let learnedTime = Duration.seconds(86_400)
+    private static let learnedTime = Duration.seconds(86_400)
     /// The interval at which a learned limit is exceeded by one, to determine whether it still applies.
-    static let probeInterval = Duration.seconds(60)
+    private static let probeInterval = Duration.seconds(60)
     /// The time for which a limit is assumed while a rejected request is sent again.
     private static let assumedTime = Duration.seconds(10)
     /// The maximum limit that is learned. If more connections are open, a rejection probably has another reason.
-    static let maximumLearnedLimit = 16
+    private static let maximumLearnedLimit = 16
     /// The time for which the largest number of accepted connections is known.
     private static let peakTime = Duration.seconds(60)
     /// The maximum time that an origin may need to notice that a connection was closed.
@@ -72,8 +72,6 @@ final class OpenConnections: Sendable {
     /// - Parameter limit: The configured limit, or `nil` to learn the limit from the origin's responses.
     init(limit: Int?) { configuredLimit = limit.map { max(1, $0) } }
 
-    /// The number of open connections.
-    var count: Int { state.withLock { $0.count } }
     /// The number of accepted connections that have been closed.
     var closedCount: UInt64 { state.withLock { $0.closed } }
     /// Whether the limit is configured, so that it is never exceeded.
@@ -141,9 +139,7 @@ final class OpenConnections: Sendable {
     func open(_ ticket: Ticket, at now: Duration) -> Bool {
         state.withLock { state in
             let capacity = capacity(state, at: now) ?? .max
-            guard state.count < ticket.maximum ?? capacity, !isClosing(state, at: now) else {
-                return false
-            }
+            guard state.count < ticket.maximum ?? capacity, !isClosing(state, at: now) else { return false }
             let earlier = state.tickets.prefix { $0.id != ticket.id }
             guard !earlier.contains(where: { state.count < $0.maximum ?? capacity }) else { return false }
             add(to: &state, at: now)

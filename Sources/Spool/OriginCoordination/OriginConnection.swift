@@ -13,7 +13,7 @@ final class OriginConnection: Sendable {
         var isStream = false
         /// The clock that gives the closing time, or `nil` if the connection does not count as open.
         var openClock: (@Sendable () -> Duration)?
-        /// The state of the request if the connection were closed now.
+        /// The outcome of the request if the connection were closed now.
         var closing = OpenConnections.Closing.notAccepted
         /// The elapsed time at which the connection was opened, or at which the origin accepted its request.
         var openTime = Duration.zero

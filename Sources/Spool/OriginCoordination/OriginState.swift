@@ -144,7 +144,7 @@ final class OriginState: Sendable {
     /// - Parameter cancelPaused: See ``open(_:as:_:_:cancelPaused:)``.
     /// - Throws: ``AllConnectionsBusy``; `CancellationError` if the task is cancelled while it waits.
     func connect(
-        _ priority: Priority, _ waitLimit: WaitLimit, cancelPaused: @Sendable () -> Void = {}
+        _ priority: Priority, _ waitLimit: WaitLimit, cancelPaused: @Sendable () -> Bool = { false }
     ) async throws -> OriginConnection {
         let connection = try await takeConnection(priority, waitLimit)
         do {
@@ -187,12 +187,12 @@ final class OriginState: Sendable {
     /// Waits as `opening` requires, and then counts a connection as open.
     ///
     /// - Parameter cancelPaused: A function that cancels a paused transfer of the same resource, for example after a
-    ///   seek.
+    ///   seek. Returns whether it did.
     /// - Throws: ``AllConnectionsBusy`` if no connection is closed for too long; `CancellationError` if the task is
     ///   cancelled while it waits.
     func open(
         _ connection: OriginConnection, as priority: Priority, _ opening: Opening, _ waitLimit: WaitLimit,
-        cancelPaused: @Sendable () -> Void
+        cancelPaused: @Sendable () -> Bool
     ) async throws {
         if case .standard = opening, openConnections.open(as: priority, at: waitLimit.now()) {
             return connection.recordOpen(clock: waitLimit.now)
@@ -219,11 +219,7 @@ final class OriginState: Sendable {
             // Without a known limit, a rejection may have another reason, so the rejected request cancels only one
             // transfer, and others cancel none.
             if hasLimit || maximum != nil && mayCancel, openConnections.mustClose(for: ticket, at: waitLimit.now()) {
-                cancelPaused()
-                if openConnections.mustClose(for: ticket, at: waitLimit.now()) {
-                    _ = endTurn(for: priority, at: waitLimit.now())
-                }
-                mayCancel = openConnections.mustClose(for: ticket, at: waitLimit.now())
+                mayCancel = !cancelPaused() && !endTurn(for: priority, at: waitLimit.now())
             }
             try await waitLimit.sleep(Self.openingInterval)
             waited += Self.openingInterval

@@ -130,14 +130,11 @@ extension Store: GenerationOwner {
     /// - Returns: The closed versions. The caller closes their descriptors without holding a lock, because this may
     ///   take time.
     func closeUnused() -> [Generation] {
-        var closed: [Generation] = []
-        for life in table.withLock({ $0.unused(but: 64) }) where !life.generation.hasChanges {
+        table.withLock { $0.unused(but: 64) }.compactMap { life in
             // Only the open file still claims the bytes that the disk has not freed.
-            guard life.generation.disk?.holdsUnfreedBytes != true else { continue }
-            let generation = table.withLock { $0.close(life.generation.identifier, since: life.stamp) }
-            closed += generation.map { [$0] } ?? []
+            guard !life.generation.hasChanges, life.generation.disk?.holdsUnfreedBytes != true else { return nil }
+            return table.withLock { $0.close(life.generation.identifier, since: life.stamp) }
         }
-        return closed
     }
 
     /// Returns whether no reader or transfer has the key open, so that it may be evicted.

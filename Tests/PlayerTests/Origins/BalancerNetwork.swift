@@ -80,7 +80,7 @@ struct BalancerNetwork: Sendable {
         return (ip, ["netns", "exec", namespaces.balancer, path])
     }
 
-    /// Returns the address of a client.
+    /// Returns the address of a client. All addresses in 127.0.0.0/8 belong to the loopback interface.
     func address(_ client: Int) -> String {
         "\(isSeparate ? "198.19" : "127.1").\(client / 250).\(client % 250 + 1)"
     }

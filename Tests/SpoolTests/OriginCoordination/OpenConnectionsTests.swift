@@ -4,8 +4,7 @@ import Testing
 
 @Suite("Open connections to an origin", .timeLimit(.minutes(10)))
 struct OpenConnectionsTests {
-    /// Returns open connections whose origin has accepted `count` connections, and has rejected another one until one
-    /// of them was closed.
+    /// Returns the open connections to an origin that accepts `count` connections, after this limit was learned.
     private func limited(to count: Int) -> OpenConnections {
         let connections = OpenConnections(limit: nil)
         for _ in 0..<count { accept(connections) }
@@ -20,6 +19,15 @@ struct OpenConnectionsTests {
     private func accept(_ connections: OpenConnections) {
         connections.openBeyondLimit(at: .zero)
         _ = connections.recordAcceptance(at: .zero)
+    }
+
+    /// Returns the open connections to an origin that has accepted one connection and has just rejected another.
+    private func rejectedSecond() -> OpenConnections {
+        let connections = OpenConnections(limit: nil)
+        accept(connections)
+        connections.openBeyondLimit(at: .zero)
+        #expect(connections.remedy(at: .zero) == .openFewer(than: 2))
+        return connections
     }
 
     @Test("A learned limit expires after a day")
@@ -155,9 +163,7 @@ struct OpenConnectionsTests {
 
     @Test("E513: if a request is rejected again although fewer connections were open, rejections have another reason")
     func otherReasons() {
-        let connections = OpenConnections(limit: nil)
-        accept(connections)
-        connections.openBeyondLimit(at: .zero)
+        let connections = rejectedSecond()
         connections.recordOtherReason(at: .seconds(10))
         #expect(connections.remedy(at: .seconds(129)) == nil)
         #expect(connections.remedy(at: .seconds(130)) == .openFewer(than: 2))
@@ -177,20 +183,14 @@ struct OpenConnectionsTests {
 
     @Test("If no other connection is closed in time, a second rejection is not attributed to their number")
     func noneClosed() {
-        let connections = OpenConnections(limit: nil)
-        accept(connections)
-        connections.openBeyondLimit(at: .zero)
-        #expect(connections.remedy(at: .zero) == .openFewer(than: 2))
+        let connections = rejectedSecond()
         #expect(connections.remedy(isRepeated: true, at: .seconds(2)) == nil)
         #expect(connections.remedy(at: .seconds(2)) == .openWithinLimit)
     }
 
     @Test("While a rejected request is sent again, the number of accepted connections is assumed to be the limit")
     func assumedLimit() {
-        let connections = OpenConnections(limit: nil)
-        accept(connections)
-        connections.openBeyondLimit(at: .zero)
-        #expect(connections.remedy(at: .zero) == .openFewer(than: 2))
+        let connections = rejectedSecond()
         connections.close(.cancelled, at: .seconds(1))
         connections.close(.notAccepted, at: .seconds(1))
         #expect(!connections.hasLimit(at: .seconds(1)))

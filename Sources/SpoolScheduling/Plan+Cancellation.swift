@@ -1,10 +1,10 @@
-/// The cancellation of transfers that readers do not need now.
-extension Planner {
+/// The cancellation of transfers whose bytes can be requested again later, or are no longer wanted.
+extension Plan {
     /// Cancels all transfers if no reader is open. None of their bytes may be stored anymore.
-    package mutating func discardTransfers() -> [Action] {
-        guard plan.readers.states.isEmpty else { return [] }
+    mutating func discardTransfers() -> [Action] {
+        guard readers.states.isEmpty else { return [] }
         var actions: [Action] = []
-        for id in plan.transfers.ids { plan.discard(id, &actions) }
+        for id in transfers.ids { discard(id, &actions) }
         return actions
     }
 
@@ -17,17 +17,17 @@ extension Planner {
     ///   - only: The only transfer that may be cancelled, or `nil` for any transfer.
     ///   - evenIfFlowing: Whether to also cancel a transfer that is not paused, or for whose bytes a player waits. Such
     ///     a transfer must have stored bytes. Its remaining bytes are requested again immediately.
-    package mutating func cancelForTurn(_ only: TransferID?, evenIfFlowing: Bool) -> (Bool, [Action]) {
+    mutating func cancelForTurn(_ only: TransferID?, evenIfFlowing: Bool) -> (Bool, [Action]) {
         guard rangeSupport == .supported else { return (false, []) }
-        for id in only.map({ [$0] }) ?? plan.transfers.ids {
-            guard let transfer = plan.transfers[id], transfer.isLive, !transfer.isSequential, !transfer.isValidation
+        for id in only.map({ [$0] }) ?? transfers.ids {
+            guard let transfer = transfers[id], transfer.isLive, !transfer.isSequential, !transfer.isValidation
             else { continue }
-            let isPaused = transfer.flow == .held && !plan.isAwaited(transfer, by: .playback)
+            let isPaused = transfer.flow == .held && !isAwaited(transfer, by: .playback)
             guard isPaused || evenIfFlowing && transfer.hasStored else { continue }
             var actions: [Action] = []
-            plan.cancel(id, &actions)
-            plan.transfers.takesTurns = true
-            return (true, actions + (evenIfFlowing ? plan.settle() : []))
+            cancel(id, &actions)
+            transfers.takesTurns = true
+            return (true, actions + (evenIfFlowing ? settle() : []))
         }
         return (false, [])
     }
