@@ -19,19 +19,19 @@ struct EncryptionTests {
 
     /// Runs `body` with an origin, and with a directory that contains three keys and a passphrase.
     private func withKeys(_ body: (OriginServer, SpoolProcess, _ url: String) async throws -> Void) async throws {
-        let film = OriginResource(.pattern(Self.media), etag: "\"hush-tag\"", contentType: "video/x-hush")
-        try await withOrigin(["/hush.mp4": film, "/b": .pattern(100_000)]) { origin, spool in
+        let film = OriginResource(.pattern(Self.media), etag: "\"hushedfilm-tag\"", contentType: "video/x-hushedfilm")
+        try await withOrigin(["/hushedfilm.mp4": film, "/b": .pattern(100_000)]) { origin, spool in
             for (name, value) in [("k1", 1), ("k2", 2), ("k3", 3)] as [(String, UInt8)] {
                 try Data(repeating: value, count: 32).write(to: spool.file(name))
             }
             try Data("correct horse battery staple\nnot this".utf8).write(to: spool.file("words"))
             _ = try await spool.shell("chmod 600 k1 k2 k3 words")
-            try await body(origin, spool, origin.url("/hush.mp4").absoluteString)
+            try await body(origin, spool, origin.url("/hushedfilm.mp4").absoluteString)
         }
     }
 
     private func expectSilence(_ spool: SpoolProcess, _ location: SourceLocation = #_sourceLocation) {
-        let silence = ForbiddenContent(words: ["hush", "127.0.0.1"], plain: [Self.bytes])
+        let silence = ForbiddenContent(words: ["hushedfilm", "127.0.0.1"], plain: [Self.bytes])
         #expect(silence.violations(in: spool.file("cache").path) == [], sourceLocation: location)
     }
 
@@ -50,7 +50,7 @@ struct EncryptionTests {
             #expect(try Data(contentsOf: spool.file("copy")) == Self.bytes)
             expectSilence(spool)
             #expect(try await spool.run("--key-file", "k1", "get", url, "--output", "-").output == Self.bytes)
-            #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000)
+            #expect(origin.log.bytesSent("/hushedfilm.mp4") == 3_000_000)
             #expect(try await spool.run("ls", "--key-file", "k1").text.contains("complete"))
             #expect(try await spool.run("verify", "--key-file", "k1").status == 0)
             #expect(try await spool.run("export", url, "-", "--key-file", "k1").output == Self.bytes)
@@ -84,7 +84,7 @@ struct EncryptionTests {
             try Data("correct horse battery staple".utf8).write(to: spool.file("again"))
             let again = try await spool.run("get", url, "--output", "-", "--passphrase-file", "again")
             #expect(again.output == Self.bytes && again.errors.contains("“chmod 600”"))
-            #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000)
+            #expect(origin.log.bytesSent("/hushedfilm.mp4") == 3_000_000)
             try Data("\nsecond".utf8).write(to: spool.file("empty"))
             #expect(
                 try await spool.run("ls", "--passphrase-file", "empty").errors.contains("empty first line"))
@@ -121,7 +121,7 @@ struct EncryptionTests {
                 #expect(try await fetched(url, spool, step.now) == Self.bytes)
                 #expect(try await spool.run(["verify"] + step.now).text.hasSuffix(" 0 damaged, 0 discarded\n"))
             }
-            #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000 && origin.log.bytesSent("/b") == sent)
+            #expect(origin.log.bytesSent("/hushedfilm.mp4") == 3_000_000 && origin.log.bytesSent("/b") == sent)
         }
     }
 
@@ -147,7 +147,7 @@ struct EncryptionTests {
             #expect(last.status == 1 && last.errors.contains("must contain 32 bytes"))
             #expect(try await spool.run(["rekey", "--new-passphrase-file", "words"] + previous).status == 0)
             expectSilence(spool)
-            #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000 && origin.log.bytesSent("/b") == sent)
+            #expect(origin.log.bytesSent("/hushedfilm.mp4") == 3_000_000 && origin.log.bytesSent("/b") == sent)
         }
     }
 
@@ -163,7 +163,7 @@ struct EncryptionTests {
                 line = (try? String(contentsOf: spool.file("listening"), encoding: .utf8)) ?? ""  // No file yet.
             }
             let address = line.dropLast().dropFirst("listening on ".count)
-            let target = try #require(URL(string: "\(address)/http/127.0.0.1:\(origin.port)/hush.mp4"))
+            let target = try #require(URL(string: "\(address)/http/127.0.0.1:\(origin.port)/hushedfilm.mp4"))
             for range in [nil, nil, "bytes=65530-65545", "bytes=1000000-2500000", "bytes=-7"] {
                 var request = URLRequest(url: target)
                 request.setValue(range, forHTTPHeaderField: "Range")
@@ -187,7 +187,7 @@ struct EncryptionTests {
             #expect(try await spool.run("rekey", "--key-file", "k1", "--new-key-file", "k2").status == 1)
             running.send(SIGTERM)
             #expect(await running.end().status == 0)
-            #expect(origin.log.bytesSent("/hush.mp4") == 3_000_000)
+            #expect(origin.log.bytesSent("/hushedfilm.mp4") == 3_000_000)
             expectSilence(spool)
         }
     }
