@@ -111,8 +111,17 @@ struct OriginExchange: Sendable {
     }
 
     /// Sends a client's request unchanged. The caller records a loss of the network.
+    ///
+    /// If the connection closes before the response, a GET or HEAD request is sent once more. The origin may have
+    /// closed an idle connection at the moment at which it was reused (RFC 9112 §9.3.1).
     static func relay(_ request: UpstreamRequest, in context: CacheContext) async throws -> UpstreamResponse {
-        try await context.upstream.open(request)
+        do {
+            return try await context.upstream.open(request)
+        } catch let error as UpstreamError
+            where error.code == .connectionLost && request.body == nil && [.get, .head].contains(request.method)
+        {
+            return try await context.upstream.open(request)
+        }
     }
 
     // MARK: - Single requests

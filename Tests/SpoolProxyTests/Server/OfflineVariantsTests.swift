@@ -4,6 +4,7 @@ import Spool
 import SpoolHTTP
 import SpoolOrigin
 import SpoolTesting
+import Synchronization
 import Testing
 
 @testable import SpoolProxy
@@ -74,6 +75,7 @@ import Testing
     /// An origin that delays its response for one path until `release()`, and whose connections fail for two others.
     private final class SlowHeadUpstream: Upstream {
         private let released = AsyncStream.makeStream(of: Void.self)
+        private let stoppedRequests = Mutex(0)
 
         func release() { released.continuation.finish() }
 
@@ -81,6 +83,13 @@ import Testing
             if request.url.path == "/slow" { for await _ in released.stream {} }
             if request.url.path == "/lost" { throw UpstreamError(.unreachable, "no route") }
             if request.url.path == "/closed" { throw UpstreamError(.connectionLost, "closed") }
+            if request.url.path == "/stopped" {
+                let isFirst = stoppedRequests.withLock { count in
+                    defer { count += 1 }
+                    return count == 0
+                }
+                throw isFirst ? UpstreamError(.connectionLost, "closed") : UpstreamError(.unreachable, "no route")
+            }
             return UpstreamResponse(
                 head: HTTPResponse(status: .ok), url: request.url, body: UpstreamBody(AsyncStream<Data> { $0.finish() })
             )
@@ -111,6 +120,14 @@ import Testing
         // An origin that closes a connection is reachable.
         let closed = try OriginURL("http://f/closed")
         #expect(await offline.isReachable(closed, [:], at: 17))
+        await cache.close()
+    }
+
+    @Test("E516: an origin that has stopped is unreachable, even if an idle connection to it was reused first")
+    func reusedConnection() async throws {
+        let cache = MediaCache.inMemory(upstream: SlowHeadUpstream())
+        let offline = OfflineVariants(cache: cache, clock: ManualClock())
+        #expect(await !offline.isReachable(try OriginURL("http://e/stopped"), [:], at: 0))
         await cache.close()
     }
 
