@@ -242,6 +242,8 @@ private final class FaultyFile: StoredFile {
         return count > 0 ? count : nil
     }
 
+    func prefetch(_ range: Range<Int64>) { base.prefetch(range) }
+
     func lock(_ mark: FileLock) throws(CacheError) -> Bool {
         try fileSystem.check(.mark, path)
         return try base.lock(mark)

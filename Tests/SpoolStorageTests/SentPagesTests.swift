@@ -12,6 +12,8 @@ import Testing
         case blocks
         /// Blocks of a file that was read from the disk. Read-ahead would cause zeros.
         case blocksAfterReading
+        /// Blocks of a file that was read from the disk in advance.
+        case blocksAfterPrefetch
         case truncation
     }
 
@@ -23,9 +25,10 @@ import Testing
         let file = try SystemFile(path: scratch.file("a.media"), access: .create, protection: .system)
         let count = 4 << 20
         try [UInt8](repeating: 0x55, count: count).withUnsafeBytes { try file.write($0, at: 0) }
-        if eviction == .blocksAfterReading {
+        if eviction == .blocksAfterReading || eviction == .blocksAfterPrefetch {
             try file.synchronize()
             try #require(posix_fadvise(file.descriptor, 0, 0, POSIX_FADV_DONTNEED) == 0)
+            if eviction == .blocksAfterPrefetch { file.prefetch(0..<Int64(count)) }
         }
         let (sender, receiver) = try Self.connectedSockets()
         defer { close(receiver) }

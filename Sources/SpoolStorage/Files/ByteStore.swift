@@ -77,6 +77,10 @@ public protocol StoredFile: AnyObject, Sendable {
     ///   the store can't determine this.
     func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int?
 
+    /// Starts to read the bytes of `range` from the disk into memory, for a later read, without waiting for them. The
+    /// range may end after the end of the file.
+    func prefetch(_ range: Range<Int64>)
+
     /// Writes all of `bytes` at `offset`. If the method throws, any part of them may have been written.
     func write(_ bytes: UnsafeRawBufferPointer, at offset: Int64) throws(CacheError)
 
@@ -109,6 +113,9 @@ public protocol StoredFile: AnyObject, Sendable {
 extension StoredFile {
     /// Returns `nil`, because the default implementation can't determine whether bytes are in memory.
     public func readWithoutBlocking(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) -> Int? { nil }
+
+    /// Does nothing, because the default implementation has no disk.
+    public func prefetch(_ range: Range<Int64>) {}
 
     /// Returns the range from `offset` to the end of the file.
     public func nextData(from offset: Int64) throws(CacheError) -> Range<Int64>? {

@@ -25,6 +25,9 @@ extension SystemFile {
     /// Does nothing. The fault that this method prevents is known only on Linux.
     func disableReadAhead() {}
 
+    /// Does nothing, because the system reads ahead.
+    func prefetch(_ range: Range<Int64>) {}
+
     func seekData(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_DATA) }
 
     func seekHole(_ offset: off_t) -> off_t { lseek(descriptor, offset, SEEK_HOLE) }

@@ -3,6 +3,9 @@ package import Foundation
 import Synchronization
 
 extension Generation {
+    /// The number of bytes after a slice that are read from the disk in advance, while the slice is sent.
+    private static let prefetched: Int64 = 1 << 20
+
     /// Reads bytes immediately, on the calling thread, if they are proven and in memory.
     ///
     /// - Returns: The number of bytes that were read, at least one and at most the size of `buffer`; `nil` if
@@ -46,7 +49,12 @@ extension Generation {
             let open = try reporting(file, part) {
                 // The file is opened before the check and stays open, because its bytes must be checked again once it
                 // has been closed.
-                try withExtendedLifetime(try file.blocks.openFile(for: part)) {
+                let open = try file.blocks.openFile(for: part)
+                return try withExtendedLifetime(open) {
+                    if let stored = file.prefix(at: part.lowerBound) {
+                        let end = min(part.upperBound + Self.prefetched, stored.upperBound)
+                        open.file.prefetch(part.lowerBound..<end)
+                    }
                     try file.prove(part)
                     return try file.blocks.openFile(holding: part)
                 }

@@ -64,6 +64,13 @@ enum StoredFileContract {
                 buffer.withUnsafeMutableBytes { file.readWithoutBlocking(into: $0, at: 5) } == nil,
                 "bytes were read at the end")
         },
+        Case(description: "prefetching changes nothing, even if the range is longer than the file") { file in
+            try write("hello", to: file, at: 0)
+            file.prefetch(1..<1 << 30)
+            file.prefetch(3..<3)
+            try check(try file.size() == 5, "the size has changed")
+            try check(try bytes(of: file, at: 0, count: 9) == Array("hello".utf8), "the bytes have changed")
+        },
     ]
 
     private static let holes: [Case] = [
