@@ -362,6 +362,23 @@ struct CachingPlayerTests {
         await cache.close()
     }
 
+    @Test("E517: media that the player rejects is played from the origin's URL, without more cached items")
+    func rejected() async throws {
+        let upstream = MemoryUpstream(["/song.mp3": .pattern(100_000)])
+        let cache = try await folder.cache(upstream)
+        let player = CachingPlayer(in: cache)
+        var cachedItems = 0
+        player.queue.makeItem = { asset in
+            if asset is CachingURLAsset { cachedItems += 1 }
+            return AVPlayerItem(asset: asset)
+        }
+        player.play(address())
+        await observed { player.status == .failed }
+        #expect(cachedItems == 1 && player.avPlayer.currentItem?.cachingAsset == nil)
+        player.load([])
+        await cache.close()
+    }
+
     @Test("I4: missing media fails immediately with its HTTP status, and the next entry can be played")
     func missing() async throws {
         let (_, _, cache, player) = try await stage()

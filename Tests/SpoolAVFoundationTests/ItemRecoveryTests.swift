@@ -58,6 +58,19 @@ struct ItemRecoveryTests {
         #expect(recovery.check(at(300, .failed(.other))) == .freshItem)
     }
 
+    @Test("E517: media that the player rejects is played without the cache immediately, unless it was ready to play")
+    func rejected() {
+        var recovery = ItemRecovery()
+        #expect(recovery.check(at(0, .failed(.rejected))) == .plainItem && recovery.waiting == .nothing)
+        #expect(recovery.check(at(1, .failed(.rejected), isPlain: true)) == .giveUp && recovery.hasGivenUp)
+        recovery.begin()
+        #expect(recovery.check(at(2, .ready)) == nil)
+        #expect(recovery.check(at(3, .failed(.rejected))) == .freshItem)
+        // Media that can't be played without the cache is requested again.
+        recovery.begin()
+        #expect(recovery.check(at(4, .failed(.rejected), isPlain: true)) == .freshItem)
+    }
+
     @Test("Missing media is reported immediately, unless the media was ready to play before")
     func missing() {
         var recovery = ItemRecovery()

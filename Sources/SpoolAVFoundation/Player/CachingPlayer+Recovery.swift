@@ -133,7 +133,7 @@ extension CachingPlayer {
         // A player does not distinguish between a rejection by the server and an unknown format.
         case .failed where item.mediaServer != nil && losses.contains(.unreachable):
             .failed(.network)
-        case .failed: .failed(ItemRecovery.Failure(item.error))
+        case .failed: .failed(ItemRecovery.Failure(item.error, isNetworkLost: !losses.isEmpty))
         default: .loading
         }
     }
@@ -141,7 +141,8 @@ extension CachingPlayer {
 
 extension ItemRecovery.Failure {
     /// Determines the kind of failure that an item's error, or an underlying error, indicates.
-    fileprivate init(_ error: (any Error)?) {
+    fileprivate init(_ error: (any Error)?, isNetworkLost: Bool) {
+        var isRejection = false
         var next = error
         while let error = next {
             if let error = error as? CacheError {
@@ -154,10 +155,18 @@ extension ItemRecovery.Failure {
                 self = .network
                 return
             }
+            if bridged.domain == AVFoundationErrorDomain, Self.rejectionCodes.contains(bridged.code) {
+                isRejection = true
+            }
             next = bridged.userInfo[NSUnderlyingErrorKey] as? any Error
         }
-        self = .other
+        self = isRejection && !isNetworkLost ? .rejected : .other
     }
+
+    private static let rejectionCodes: Set<Int> = [
+        AVError.Code.fileFormatNotRecognized.rawValue, AVError.Code.fileFailedToParse.rawValue,
+        AVError.Code.failedToLoadMediaData.rawValue,
+    ]
 
     private static let networkCodes: Set<Int> = [
         NSURLErrorTimedOut, NSURLErrorCannotFindHost, NSURLErrorCannotConnectToHost, NSURLErrorNetworkConnectionLost,

@@ -14,6 +14,9 @@ struct ItemRecovery: Hashable, Sendable {
         /// The origin does not have the media. This failure is reported immediately if the media was never ready to
         /// play.
         case missing
+        /// The player rejects the media from a loader. Media that was never ready to play is then played without the
+        /// cache immediately.
+        case rejected
         /// Another reason.
         case other
     }
@@ -127,6 +130,11 @@ struct ItemRecovery: Hashable, Sendable {
         if isExhausted || (failure == .missing && !wasReady) {
             (hasGivenUp, waiting, retryAt) = (true, .nothing, nil)
             return .giveUp
+        }
+        if failure == .rejected, !wasReady, !now.isPlain {
+            failures = Self.freshItems + 1
+            (waiting, retryAt) = (.nothing, nil)
+            return .plainItem
         }
         guard let retryAt else {
             // The first item is replaced immediately, and later ones after increasing delays.
