@@ -17,17 +17,18 @@ public protocol MediaServer: AnyObject, Sendable {
     /// until hundreds of other URLs have been returned.
     ///
     /// The call checks whether the server is still reachable, and otherwise makes it listen again, on the same port if
-    /// that port is free. The check is needed because the system may close the sockets of a suspended app.
+    /// that port is free. The check is needed because the system may close the sockets of a suspended app. It usually
+    /// takes less than a millisecond, but up to half a second if a socket no longer accepts connections.
     ///
     /// - Returns: The URL, or `nil` if the server is not running, or if the scheme of the source's URL is not `http` or
     ///   `https`.
     func url(for source: MediaSource) -> URL?
 
-    /// Closes the server's sockets until the next URL is requested.
+    /// Starts to close the server's sockets. The server listens again when the next URL is requested.
     ///
-    /// A player calls this method when the app is in the background and no player that uses this server is playing.
-    /// Otherwise, the system may close the sockets of a suspended app without the server noticing. Other players that
-    /// use the server lose their connections.
+    /// `CachingPlayer` calls this method when the app is in the background and no `CachingPlayer` that uses this server
+    /// is playing. Otherwise, the system may close the sockets of a suspended app without the server noticing. Other
+    /// players that use the server, such as a plain `AVPlayer`, lose their connections.
     func suspend()
 
     /// Fetches the start of a stream, so that it plays immediately. The first variant that the server offers to players
@@ -57,7 +58,7 @@ extension MediaServer {
 @nonexhaustive
 #endif
 public enum MediaServerState: Sendable, Hashable {
-    /// The server has not been started, or was stopped.
+    /// The server has not been started, was stopped, or is suspended.
     case stopped
     /// The server listens on a port of this device.
     case running(port: Int)

@@ -27,8 +27,8 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     ///   - identifier: The identifier of the background session, such as `com.example.app.downloads`.
     ///   - configuration: The allowed networks, the value of `User-Agent`, and the cookies. The timeouts do not apply.
     ///   - directory: The folder for received files, which should not contain other files. The default, `nil`, uses a
-    ///     folder in `Application Support`. The folder is excluded from backups, and its files can be written while the
-    ///     device is locked.
+    ///     folder in `Application Support`, or in the caches folder on tvOS. The folder is excluded from backups, and
+    ///     its files can be written while the device is locked.
     /// - Throws: The system's error, if the folder can't be created.
     public init(
         identifier: String, _ configuration: HTTPUpstream.Configuration = .init(), directory: URL? = nil
@@ -51,8 +51,14 @@ public final class BackgroundURLSession: BackgroundTransferSession {
     }
 
     private static func directory(for identifier: String) throws -> URL {
+        #if os(tvOS)
+        // Apps can't write to Application Support on tvOS.
+        let folder = FileManager.SearchPathDirectory.cachesDirectory
+        #else
+        let folder = FileManager.SearchPathDirectory.applicationSupportDirectory
+        #endif
         let support = try FileManager.default.url(
-            for: .applicationSupportDirectory, in: .userDomainMask, appropriateFor: nil, create: true)
+            for: folder, in: .userDomainMask, appropriateFor: nil, create: true)
         // The app chooses the identifier, which may contain a slash.
         let name = identifier.replacingOccurrences(of: "/", with: "-")
         return support.appendingPathComponent("SpoolBackground", isDirectory: true).appendingPathComponent(

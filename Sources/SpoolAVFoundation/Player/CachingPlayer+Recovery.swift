@@ -133,7 +133,9 @@ extension CachingPlayer {
         // A player does not distinguish between a rejection by the server and an unknown format.
         case .failed where item.mediaServer != nil && losses.contains(.unreachable):
             .failed(.network)
-        case .failed: .failed(ItemRecovery.Failure(item.error, isNetworkLost: !losses.isEmpty))
+        case .failed:
+            // An item that plays through a server may also fail because the origin does not respond.
+            .failed(ItemRecovery.Failure(item.error, mayBeRejected: item.cachingAsset != nil && losses.isEmpty))
         default: .loading
         }
     }
@@ -141,7 +143,7 @@ extension CachingPlayer {
 
 extension ItemRecovery.Failure {
     /// Determines the kind of failure that an item's error, or an underlying error, indicates.
-    fileprivate init(_ error: (any Error)?, isNetworkLost: Bool) {
+    fileprivate init(_ error: (any Error)?, mayBeRejected: Bool) {
         var isRejection = false
         var next = error
         while let error = next {
@@ -160,7 +162,7 @@ extension ItemRecovery.Failure {
             }
             next = bridged.userInfo[NSUnderlyingErrorKey] as? any Error
         }
-        self = isRejection && !isNetworkLost ? .rejected : .other
+        self = isRejection && mayBeRejected ? .rejected : .other
     }
 
     private static let rejectionCodes: Set<Int> = [

@@ -67,6 +67,8 @@ public import Spool
 
     private var order = PlaybackOrder()
     private var known: [PlaybackOrder.ID: Entry] = [:]
+    /// The value of ``entries``, so that a view may read it often; `nil` after a change to the list.
+    @ObservationIgnored private var listedEntries: [Entry]?
     @ObservationIgnored private var lastID = 0
     @ObservationIgnored private var random = SystemRandomNumberGenerator()
     /// The items in the player, which belong to the current entry and the one that follows.
@@ -106,7 +108,13 @@ public import Spool
     // MARK: The list
 
     /// The entries, in the list's order.
-    public var entries: [Entry] { order.listed.compactMap { known[$0] } }
+    public var entries: [Entry] {
+        let listed = order.listed
+        if let listedEntries { return listedEntries }
+        let entries = listed.compactMap { known[$0] }
+        listedEntries = entries
+        return entries
+    }
     /// The number of entries.
     public var count: Int { order.listed.count }
     /// The current entry, or `nil` if the list is empty.
@@ -211,6 +219,7 @@ public import Spool
     private func change(_ body: (inout PlaybackOrder) -> Void) {
         catchUp()
         body(&order)
+        listedEntries = nil
         update()
     }
 
@@ -280,7 +289,7 @@ public import Spool
             of: source,
             reason: makesPlainItems
                 ? "another device is playing the media and can't use this cache"
-                : "playback through the cache failed repeatedly")
+                : "the player could not play the media through the cache")
         return makeItem(AVURLAsset(url: cache.media(for: source).resolvedURL))
     }
 
