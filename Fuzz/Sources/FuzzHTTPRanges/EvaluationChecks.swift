@@ -28,17 +28,17 @@ enum EvaluationChecks {
             stored = StoredVersion(version: version, storedEnd: offsets[Int(first[4] >> 5 & 7)] ?? 0)
         }
         let rule = first[3] & 64 != 0 ? CombiningRule.strong : .immutable
+        let (start, end) = (offsets[Int(first[3] & 7)], offsets[Int(first[3] >> 3 & 7)])
         let decision = PartialResponse.evaluate(
-            response, requestedStart: offsets[Int(first[3] & 7)], requestedEnd: offsets[Int(first[3] >> 3 & 7)],
-            stored: stored, rule: rule)
+            response, requestedStart: start, requestedEnd: end, stored: stored, rule: rule)
         switch decision {
         case .store(let placement):
-            check(placement, response)
+            check(placement, response, start, end)
             let proves = stored.map { Validator(fields: fields).stronglyMatches($0.version.validator) } ?? true
             precondition(proves || (rule == .immutable && !placement.version.validator.isStrong))
             precondition(stored.map { $0.version.contentEncoding == placement.version.contentEncoding } ?? true)
         case .newGeneration(let placement):
-            check(placement, response)
+            check(placement, response, start, end)
             precondition(stored != nil)
         case .restart, .notModified: precondition(stored != nil)
         case .unsatisfiable: precondition(code == 416)
@@ -46,12 +46,21 @@ enum EvaluationChecks {
         }
     }
 
-    private static func check(_ placement: PartialResponse.BodyPlacement, _ response: HTTPResponse) {
-        if response.status.code == 200 {
+    private static func check(
+        _ placement: PartialResponse.BodyPlacement, _ response: HTTPResponse, _ start: Int64?, _ end: Int64?
+    ) {
+        // A transforming proxy sends 203 instead of 200 (RFC 9110 §15.3.4).
+        if [200, 203].contains(response.status.code) {
             precondition(placement.offset == 0)
         } else {
             let claim = response.headerFields[.contentRange].flatMap { ContentRange(parsing: $0) }
-            precondition(response.status.code == 206 && claim?.range?.lowerBound == placement.offset)
+            precondition(response.status.code == 206)
+            if let claim {
+                precondition(claim.range?.lowerBound == placement.offset)
+            } else {
+                // Without a valid Content-Range, the length of the body determines its position.
+                precondition(placement.offset == start && placement.end ?? .max <= end ?? .max)
+            }
         }
         precondition(placement.end.map { $0 >= placement.offset } ?? true)
     }

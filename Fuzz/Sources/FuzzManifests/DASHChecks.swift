@@ -22,9 +22,7 @@ enum DASHChecks {
     /// Checks that a document that is filtered to the first representation of each set contains these representations.
     private static func checkFilter(_ document: DASHDocument) {
         guard let presentation = try? document.presentation() else { return }
-        for period in presentation.periods.indices {
-            _ = presentation.duration(of: period)
-        }
+        for period in presentation.periods.indices { checkFiles(presentation, period, document.url) }
         var filtered = document
         filtered.filter(
             presentation.periods.map { period in
@@ -37,6 +35,20 @@ enum DASHChecks {
             presentation.periods.map { $0.sets.map(\.representations.count) }
         }
         precondition(counts(rest) == counts(seen))
+    }
+
+    /// Checks that the first files of each representation have a range of bytes that can be requested, if any.
+    private static func checkFiles(_ presentation: DASHPresentation, _ index: Int, _ url: OriginURL) {
+        let duration = presentation.duration(of: index)
+        for representation in presentation.periods[index].sets.flatMap(\.representations).prefix(20) {
+            for seconds in [nil, 0, 5, Double.infinity] {
+                var files = presentation.files(of: representation, until: seconds, period: duration, url)
+                for _ in 0..<20 {
+                    guard let file = try? files.next() else { break }
+                    precondition(file.byteRange.map { $0.lowerBound >= 0 && !$0.isEmpty } ?? true)
+                }
+            }
+        }
     }
 
     private static func tags(_ bytes: [UInt8]) -> [[UInt8]] {

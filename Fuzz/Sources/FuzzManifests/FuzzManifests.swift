@@ -9,7 +9,7 @@ public func fuzzOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
     let bytes = Array(UnsafeBufferPointer(start: start, count: start == nil ? 0 : count))
     guard let kind = bytes.first else { return 0 }
     let text = Array(bytes.dropFirst())
-    _ = ManifestKind(prefix: text, contentType: kind & 4 == 0 ? nil : "application/dash+xml")
+    _ = ManifestKind(prefix: text)
     let place = Place(number: kind >> 3)
     switch kind % 4 {
     case 0: AddressChecks.run(String(decoding: text, as: UTF8.self), place)
