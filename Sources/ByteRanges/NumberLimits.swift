@@ -12,6 +12,17 @@ package enum NumberLimits {
     package static let seconds: Int64 = 10_000 * 31_556_952
 }
 
+extension Int64 {
+    /// Creates the integer nearest to zero that differs from `value` by less than one. A number that is too large
+    /// becomes the largest or smallest integer, and a value that is not a number becomes 0.
+    ///
+    /// Use this initializer for numbers that are calculated from input, because `Int64(_:)` stops the process if the
+    /// number does not fit.
+    package init(saturating value: Double) {
+        self = Int64(exactly: value.rounded(.towardZero)) ?? (value.isNaN ? 0 : value < 0 ? .min : .max)
+    }
+}
+
 // Byte ranges and counts in the form that is shown to users. Programs do not parse this text.
 
 extension Range<Int64> {

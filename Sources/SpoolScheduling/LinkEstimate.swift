@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// An estimate of the bandwidth to an origin and of the origin's response time, based on measurements.
 ///
 /// This type does not measure anything itself.
@@ -29,18 +31,18 @@ package struct LinkEstimate: Sendable, Hashable {
 
     /// Returns the number of bytes that can be received in `duration`; `nil` before the first measurement.
     func bytes(in duration: Duration) -> Int64? {
-        bytesPerSecond.map { Int64(min($0 * (duration / .seconds(1)), 1e15)) }
+        bytesPerSecond.map { Int64(saturating: min($0 * (duration / .seconds(1)), 1e15)) }
     }
 
     /// The number of bytes that the connection delivers in two round trips, at 64 Mbit/s at most. With that many bytes
     /// in transit, the player does not have to wait for the round trip of each request.
     var bytesInTransit: Int64 {
-        Int64(min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))
+        Int64(saturating: min(min(bytesPerSecond ?? 8e6, 8e6) * (shortestRoundTrip ?? 0) * 2, 1e9))
     }
 
     /// Returns the number of bytes that can be received during `count` round trips.
     func bytes(inRoundTrips count: Double) -> Int64? {
         guard let bytesPerSecond, let roundTrip else { return nil }
-        return Int64(min(bytesPerSecond * roundTrip * count, 1e15))
+        return Int64(saturating: min(bytesPerSecond * roundTrip * count, 1e15))
     }
 }

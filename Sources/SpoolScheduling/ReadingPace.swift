@@ -59,7 +59,7 @@ struct ReadingPace {
     ///   - line: The number of bytes that have to be in transit, so that a player does not wait for the round trip of
     ///     each request. For a careful reader, they are limited to the number of bytes that it has read.
     func window(initial: Int64, limit: Int64, line: Int64 = 0) -> Int64 {
-        let soon = Int64(min(bytesPerSecond * Self.horizon, 1e15))
+        let soon = Int64(saturating: min(bytesPerSecond * Self.horizon, 1e15))
         switch start {
         case .full: return min(max(min(soon, max(initial, taken / 8)), Self.smallest), limit)
         case .careful:

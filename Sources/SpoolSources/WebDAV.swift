@@ -220,7 +220,7 @@ private struct MultiStatus {
         case ["response", "propstat", "status"]:
             arePropertiesValid = trimmed.split(separator: " ").dropFirst().first?.first == "2"
         case ["response", "propstat", "prop", "getcontentlength"]:
-            properties.length = Int64(trimmed).flatMap { $0 >= 0 ? $0 : nil }
+            properties.length = Int64(trimmed).flatMap { 0...NumberLimits.byteOffset ~= $0 ? $0 : nil }
         case ["response", "propstat", "prop", "getcontenttype"]:
             properties.contentType = trimmed.isEmpty ? nil : trimmed
         case ["response", "propstat", "prop", "getetag"]: properties.entityTag = trimmed.isEmpty ? nil : trimmed

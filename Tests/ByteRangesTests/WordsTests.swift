@@ -11,6 +11,14 @@ struct WordsTests {
         ] as [(Range<Int64>, String)])
     func ranges(range: Range<Int64>, text: String) { #expect(range.inWords == text) }
 
+    @Test(
+        "E518: the conversion of a floating-point number never fails",
+        arguments: [
+            (.nan, 0), (.infinity, .max), (-.infinity, .min), (1e300, .max), (-1e19, .min), (-0.9, 0), (2.9, 2),
+            (0x1p63, .max), (-0x1p63, .min),
+        ] as [(Double, Int64)])
+    func saturating(value: Double, result: Int64) { #expect(Int64(saturating: value) == result) }
+
     @Test("Counts use the singular or plural form, and large numbers contain thousands separators")
     func counts() {
         #expect(1.counted("block") == "1 block")

@@ -1,4 +1,5 @@
 #if canImport(AVFoundation) && !os(watchOS)
+import ByteRanges
 import Synchronization
 
 /// The rate at which stored bytes are delivered to one loading request. This type only makes decisions.
@@ -37,7 +38,7 @@ struct DeliveryPace: Hashable, Sendable {
         let used = Double(length) / duration * Double(max(1, abs(rate)))
         bytesPerSecond = min(max(used * Self.margin, Self.slowest), Double(Int32.max))
         let previous = burst
-        burst = min(max(Int64(min(used, 1e12) * Self.secondsOfBurst), Self.smallestBurst), Self.largestBurst)
+        burst = min(max(Int64(saturating: min(used, 1e12) * Self.secondsOfBurst), Self.smallestBurst), Self.largestBurst)
         credit += Double(burst - previous)
     }
 

@@ -185,7 +185,7 @@ struct FetchReport: Encodable, Sendable {
 
     /// A one-line summary.
     var text: String {
-        let rate = seconds > 0 ? ", \(ByteCount(bytes: Int64(Double(bytes) / seconds)).text)/s" : ""
+        let rate = seconds > 0 ? ", \(ByteCount(bytes: Int64(saturating: Double(bytes) / seconds)).text)/s" : ""
         return "\(ByteCount(bytes: bytes).text) in \(String(format: "%.1f", seconds)) s\(rate): "
             + "\(ByteCount(bytes: bytesFromCache).text) from the cache, "
             + "\(ByteCount(bytes: bytesFromOrigin).text) from the origin in \(originRequests.counted("request"))"

@@ -54,7 +54,7 @@ final class StreamFetch: Sendable {
     static func line(_ name: String, _ progress: HLSDownloader.Progress, rate: Double?, columns: Int) -> String {
         var facts = ["\(progress.storedSegmentCount) of \(progress.segmentCount.counted("segment"))"]
         facts.append(ByteCount(bytes: progress.bytes).text)
-        if let rate { facts.append(ByteCount(bytes: Int64(rate)).text + "/s") }
+        if let rate { facts.append(ByteCount(bytes: Int64(saturating: rate)).text + "/s") }
         let (stored, all) = (Int64(progress.storedSegmentCount), Int64(progress.segmentCount))
         return RangeBar.line(
             before: name, ByteRangeSet(0..<stored), length: all, after: facts.joined(separator: "  "), columns: columns)

@@ -20,7 +20,7 @@ struct ProgressLine: Sendable {
     /// Returns the text, in fewer than `columns` characters.
     func text(columns: Int) -> String {
         var facts = [ByteCount(bytes: done).text + (goal.map { " of \(ByteCount(bytes: $0).text)" } ?? "")]
-        if let rate { facts.append(ByteCount(bytes: Int64(rate)).text + "/s") }
+        if let rate { facts.append(ByteCount(bytes: Int64(saturating: rate)).text + "/s") }
         if let left = secondsLeft { facts.append(Self.clock(left) + " left") }
         let numbers = facts.joined(separator: "  ")
         return RangeBar.line(before: name, storedRanges, length: length, after: numbers, columns: columns)

@@ -1,4 +1,5 @@
 #if Proxy
+import ByteRanges
 import Foundation
 import Spool
 import SpoolStorage
@@ -134,7 +135,7 @@ private struct TransferRates {
         guard let known = points[id], let first = known.first, let last = known.last else { return 0 }
         let seconds = last.time.timeIntervalSince(first.time)
         guard seconds > 0.05, last.position > first.position else { return 0 }
-        return Int64(min(Double(last.position - first.position) / seconds, 1e15))
+        return Int64(saturating: min(Double(last.position - first.position) / seconds, 1e15))
     }
 }
 #endif

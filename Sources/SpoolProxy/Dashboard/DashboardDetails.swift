@@ -1,4 +1,5 @@
 #if Proxy
+import ByteRanges
 import Foundation
 import HTTPTypes
 import Spool
@@ -133,7 +134,7 @@ struct WaitReport: Encodable, Sendable {
 extension ReaderWait {
     /// A sentence that states how long a player waited, and why.
     var message: String {
-        let tenths = Int64((min(seconds, 1e9) * 10).rounded())
+        let tenths = Int64(saturating: (min(seconds, 1e9) * 10).rounded())
         let reason =
             switch cause {
             case .slowOrigin: "the response was slow"

@@ -78,7 +78,7 @@ struct DashboardLogEntry: Encodable, Sendable {
     }
 
     private static func text(_ delay: Duration) -> String {
-        let tenths = Int64((delay / .milliseconds(100)).rounded())
+        let tenths = Int64(saturating: (delay / .milliseconds(100)).rounded())
         return "\(tenths / 10).\(tenths % 10) s"
     }
 }

@@ -1,4 +1,5 @@
 #if Proxy
+import ByteRanges
 import Foundation
 import HTTPRanges
 import HTTPTypes
@@ -295,7 +296,7 @@ struct ManifestResponder: Sendable {
         case .seconds(let limit): seconds = limit
         case .none: seconds = 0
         }
-        let then = date.second + Int64(min(seconds, 3600).rounded(.down))
+        let then = date.second + Int64(saturating: min(seconds, 3600).rounded(.down))
         switch cache.freshness {
         case .http:
             // Regardless of the lifetime, this also disables stale-while-revalidate and stale-if-error.

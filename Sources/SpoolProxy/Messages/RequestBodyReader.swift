@@ -1,4 +1,5 @@
 #if Proxy
+import ByteRanges
 import NIOCore
 
 /// A reader that extracts the body of one request from the bytes of a connection (RFC 9112 §6, §7.1).
@@ -102,6 +103,7 @@ struct RequestBodyReader {
             digits += 1
             guard digits <= 15 else { throw malformed }
             size = size << 4 | value
+            guard size <= NumberLimits.byteOffset else { throw malformed }
         }
         guard digits > 0 else { throw malformed }
         return size

@@ -342,12 +342,15 @@ final class Catalog: Sendable {
         return target
     }
 
-    /// Removes catalogs that were set aside, except for the newest one if it is at most 30 days old and small enough.
+    /// Removes catalogs that were set aside, except for the newest one if it is small enough, until media is used more
+    /// than 30 days later. The clock alone does not determine its age, because the clock may be wrong.
     ///
-    /// - Parameter limit: The maximum size of the remaining catalog, in bytes.
+    /// - Parameters:
+    ///   - limit: The maximum size of the remaining catalog, in bytes.
+    ///   - lastUse: The newest date of use in the current catalog; `nil` if nothing is stored.
     /// - Returns: The size of the remaining catalog, in bytes; 0 if there is none.
     static func removeSetAside(
-        of path: String, limit: Int64, fileSystem: any FileSystem, now: Date
+        of path: String, limit: Int64, fileSystem: any FileSystem, lastUse: Date?
     ) throws(CacheError) -> Int64 {
         let folder = (path as NSString).deletingLastPathComponent
         let prefix = stem(of: (path as NSString).lastPathComponent) + "-damaged-"
@@ -361,12 +364,12 @@ final class Catalog: Sendable {
             copies[stamp, default: []].append("\(folder)/\(name)")
         }
         guard let newest = copies.keys.max() else { return 0 }
-        let age = now.timeIntervalSince1970 - Double(newest) / 1000
+        let age = lastUse.map { $0.timeIntervalSince1970 - Double(newest) / 1000 } ?? 0
         var kept: Int64 = 0
         for (stamp, paths) in copies {
             var size: Int64 = 0
             for path in paths { size += try fileSystem.openFile(path, .read).size() }
-            if stamp == newest, abs(age) <= 30 * 86400, size <= limit {
+            if stamp == newest, age <= 30 * 86400, size <= limit {
                 kept = size
             } else {
                 for path in paths { try fileSystem.remove(path) }

@@ -229,14 +229,14 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Removes catalogs that were set aside, except for one that is recent and small.
+    /// Removes catalogs that were set aside, except for one that is recent and small; see ``Catalog``.
     ///
     /// - Parameter limit: The maximum size of the remaining catalog, in bytes.
     /// - Returns: The size of the remaining catalog, in bytes.
-    func removeSetAside(limit: Int64, now: Date) -> Int64 {
+    func removeSetAside(limit: Int64) -> Int64 {
         guard access.isWritable, !signature.isEmpty else { return 0 }
         let removed = try? Catalog.removeSetAside(  // This is retried when the cache is next opened.
-            of: catalog.path, limit: limit, fileSystem: fileSystem, now: now)
+            of: catalog.path, limit: limit, fileSystem: fileSystem, lastUse: try catalog.uses.newestUse())
         return removed ?? 0
     }
 

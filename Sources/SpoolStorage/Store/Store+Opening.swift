@@ -47,8 +47,7 @@ extension Store {
             var configuration = configuration
             configuration.minimumFreeSpace = try configuration.freeSpaceToLeave(in: directory)
             try directory.catalog.limitLog(toPartOf: capacity)
-            let setAside = directory.removeSetAside(
-                limit: capacity.map(Ledger.allowance(of:)) ?? .max, now: clock.now())
+            let setAside = directory.removeSetAside(limit: capacity.map(Ledger.allowance(of:)) ?? .max)
             let store = Store(
                 directory: directory, configuration: configuration, capacity: capacity,
                 used: try directory.catalog.settings.storedBytes(capacity: capacity),

@@ -1,3 +1,5 @@
+import ByteRanges
+
 /// The media of an MPD, from which a player chooses (ISO/IEC 23009-1 §5.3).
 package struct DASHPresentation: Sendable {
     /// One encoding of the media in an adaptation set.
@@ -191,11 +193,12 @@ extension DASHPresentation {
     ) -> StreamFile {
         guard let seconds else { return file }
         let head = representation.segments.indexRange?.upperBound ?? 65_536
-        let rate = min(Double(Int64(representation.bandwidth) ?? 0), 1e9) / 8
+        let bitRate = DecimalNumbers.integer(ArraySlice(representation.bandwidth.utf8)) ?? 0
         // A player downloads whole segments, which last several seconds each.
-        let media = Int64(min(rate * max(seconds, 4) * 1.25, 1e12)) + 65_536
+        let media = Int64(saturating: min(Double(min(bitRate, 1_000_000_000)) / 8 * max(4, seconds) * 1.25, 1e12))
+            .adding(65_536)
         var file = file
-        file.byteRange = 0..<min(head, 1 << 40) + media
+        file.byteRange = 0..<min(head, 1 << 40).adding(media)
         file.isEstimate = true
         return file
     }

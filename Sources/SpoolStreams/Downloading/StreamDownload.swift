@@ -18,14 +18,22 @@ public struct StreamProgress: Sendable, Hashable {
     }
 }
 
-/// A counter of the stored segments and bytes of a download. It reports each change, one call at a time.
+/// A counter of the stored segments and bytes of a download. It reports each change, one call at a time. Changes during
+/// a report are reported together.
 final class DownloadTally: Sendable {
-    private let state = Mutex(StreamProgress())
+    private struct State {
+        var progress = StreamProgress()
+        /// Whether the progress has changed since the last report began.
+        var isChanged = false
+        var isReporting = false
+    }
+
+    private let state = Mutex(State())
     private let report: @Sendable (StreamProgress) -> Void
 
     init(_ report: @escaping @Sendable (StreamProgress) -> Void) { self.report = report }
 
-    var progress: StreamProgress { state.withLock { $0 } }
+    var progress: StreamProgress { state.withLock { $0.progress } }
 
     /// Sets the number of segments to store.
     func start(segments: Int) { change { $0.segmentCount = segments } }
@@ -36,12 +44,27 @@ final class DownloadTally: Sendable {
     /// Counts a segment that is stored completely.
     func stored() { change { $0.storedSegmentCount += 1 } }
 
-    /// Changes and reports the progress. The lock is held during the report, so that reports follow the order of
-    /// changes.
+    /// Changes and reports the progress. No lock is held during the report. If another thread is reporting, that thread
+    /// also reports this change.
     private func change(_ change: (inout StreamProgress) -> Void) {
-        state.withLock { progress in
-            change(&progress)
-            report(progress)
+        let isFirst = state.withLock { state in
+            change(&state.progress)
+            state.isChanged = true
+            defer { state.isReporting = true }
+            return !state.isReporting
+        }
+        guard isFirst else { return }
+        while let progress = nextReport() { report(progress) }
+    }
+
+    private func nextReport() -> StreamProgress? {
+        state.withLock { state in
+            guard state.isChanged else {
+                state.isReporting = false
+                return nil
+            }
+            state.isChanged = false
+            return state.progress
         }
     }
 }

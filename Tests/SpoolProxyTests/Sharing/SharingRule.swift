@@ -47,8 +47,9 @@ struct SharingRule {
         let all = confirmations.filter { !isUnstored($0) }
         // The cache must use the newest directives that a client has received. A revalidation in the background belongs
         // to an earlier call. The completion of that call does not mean that the cache has received the 304.
-        let last = all.lastIndex { received.contains($0.serial) } ?? 0
-        let current = all[last...].filter { unshareable($0, for: request) == nil }
+        // The origin does not determine in which order the cache receives confirmations that were sent at the same time.
+        let last = all.last { received.contains($0.serial) }?.time ?? 0
+        let current = all.filter { $0.time >= last && unshareable($0, for: request) == nil }
         let failed = own.contains { $0.status >= 500 }
         for record in current {
             // A response in flight must have been fresh at the time of the request or of the response, whichever is
@@ -56,7 +57,8 @@ struct SharingRule {
             let time = completed.contains(record.call) ? sent : min(sent, record.time)
             if isUsable(record, for: request, at: time, failed: failed) { return nil }
         }
-        return "the response is not fresh, and the origin did not confirm it: \(own.map(\.status))"
+        let described = confirmations.map { "\($0.serial)\(received.contains($0.serial) ? " (received)" : "") \($0)" }
+        return "the response is not fresh, and the origin did not confirm it: \(own.map(\.status)), of \(described)"
     }
 
     private func isUnstored(_ record: SharingRecord) -> Bool {

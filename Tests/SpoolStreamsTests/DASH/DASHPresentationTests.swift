@@ -36,6 +36,19 @@ import Testing
     }
 
     @Test(
+        "E518: a representation with an extreme bandwidth, or an extreme duration, has a range that can be requested",
+        arguments: ["-800000", "-9223372036854775808", "9223372036854775807", "99999999999999999999", "0", "x", ""],
+        [0, 5, 1e300, .infinity, .nan, -.infinity])
+    func extremeBandwidth(bandwidth: String, seconds: Double) throws {
+        let text = mpd(
+            "<AdaptationSet><Representation id='a' bandwidth='\(bandwidth)'><BaseURL>a.mp4</BaseURL></Representation>"
+                + "</AdaptationSet>")
+        let files = try document(text).presentation().files(seconds: seconds, at: OriginURL(Self.url))
+        let range = try #require(files.first?.byteRange)
+        #expect(range.lowerBound == 0 && 65_536...1 << 42 ~= range.upperBound)
+    }
+
+    @Test(
         "E127: the first segments of a representation can be enumerated even if billions of segments follow",
         arguments: [
             "<SegmentTemplate media='$Number$' duration='1'/>",

@@ -82,7 +82,7 @@ struct MP4SampleTables {
             guard entry < (try count()) else { throw .malformed }
             let delta = Double(try field(1, of: entry))
             let left = try field(0, of: entry) - used
-            let enough = delta > 0 ? Int64(min(max(time / delta, 0), 1e15).rounded(.up)) : most
+            let enough = delta > 0 ? Int64(saturating: min(max(time / delta, 0), 1e15).rounded(.up)) : most
             let taken = max(1, min(most, left, enough))
             used += taken
             if taken >= left { (entry, used) = (entry + 1, 0) }
