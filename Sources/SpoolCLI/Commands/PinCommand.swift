@@ -30,9 +30,7 @@ extension CacheOptions {
         let found = try await withExistingCache { cache in
             guard try await cache.media(for: media.url).storedResource() != nil else { throw media.notStored }
             if isPinned { try await cache.pin(media.key) } else { try await cache.unpin(media.key) }
-            return StoredPresentation.presentations(
-                in: try await cache.storedResources().filter { $0.key == media.key || $0.presentation == media.key }
-            ).first
+            return try await cache.storedPresentation(media.key)
         }
         guard case let kept?? = found else { throw media.notStored }
         if json { return try Output.json(MediaReport(kept.media)) }

@@ -62,17 +62,19 @@ struct RemoveCommand: AsyncParsableCommand {
                     outcome.cancelled += try await preloads.cancel(beforeRemoving: url.key, from: cache)
                 }
             }
-            let contents = try await cache.storedResources()
-            let stored = Set(contents.map(\.key))
-            let wanted = Set(urls.map(\.key))
+            var found: [StoredPresentation] = []
+            if all { found = StoredPresentation.presentations(in: try await cache.storedResources()) }
+            var wanted = Set<CacheKey>()
+            for url in urls where wanted.insert(url.key).inserted {
+                if let media = try await cache.storedPresentation(url.key) { found.append(media) }
+            }
+            let stored = Set(found.flatMap { [$0.media] + $0.parts }.map(\.key))
             let cancelled = Set(outcome.cancelled.map { cache.key(for: $0) }).subtracting(stored)
             // The first bytes of a preload may not be recorded yet.
             for key in cancelled where all || wanted.contains(key) { try await cache.remove(key) }
             outcome.failures = urls.filter { !stored.contains($0.key) && !cancelled.contains($0.key) }.map(\.notStored)
-            let presentations = StoredPresentation.presentations(in: contents)
-            let parts = presentations.flatMap(\.parts).map { StoredPresentation(media: $0) }
             // Parts of a stream can also be removed by their own URLs.
-            for stored in presentations + (all ? [] : parts) where all || wanted.contains(stored.media.key) {
+            for stored in found {
                 do {
                     try await cache.remove(stored.media.key)
                     outcome.removed.append(stored)

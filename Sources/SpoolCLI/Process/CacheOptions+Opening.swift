@@ -64,8 +64,10 @@ extension CacheOptions {
 
     /// Passes an existing cache to `body`. If there is no cache, returns `nil` and does not create one.
     func withExistingCache<R: Sendable>(_ body: (MediaCache) async throws -> R) async throws -> R? {
+        if let serverCache = Self.serverCache { return try await body(serverCache) }
         do {
-            guard try await contents() != nil else { return nil }
+            // A key is enough to find out whether there is a cache. The other rows are not read.
+            guard try await contents(of: CacheKey(hash: "")) != nil else { return nil }
         } catch let error as CacheError where error.code == .catalogDamaged {
             // The cache exists. When it is opened, the damaged catalog is moved aside and reported.
         }
