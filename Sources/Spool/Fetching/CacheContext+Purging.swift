@@ -37,7 +37,7 @@ extension CacheContext {
     }
 
     /// Returns the records that a selection includes, with the parts of the selected streams.
-    private func records(in selection: PurgeSelection) async throws -> [StoredResourceRecord] {
+    func records(in selection: PurgeSelection) async throws -> [StoredResourceRecord] {
         let store = try await opening.directory()
         // A resource whose first bytes have just been received has no record yet.
         try await store.flush()

@@ -93,8 +93,9 @@ extension MediaResource {
     ///
     /// Use this reader to read again from a response that was opened for a client. The client's directives have already
     /// determined whether that response may be used, and the decision must not be repeated without them.
-    package func readerOfOpenVersion(_ range: MediaRange = .all) -> MediaReader {
-        MediaReader(media: self, range: range, priority: .playback, chunkSize: 256 << 10, use: .stale)
+    package func readerOfOpenVersion(_ range: MediaRange = .all, isCounted: Bool = true) -> MediaReader {
+        MediaReader(
+            media: self, range: range, priority: .playback, chunkSize: 256 << 10, use: .stale, isCounted: isCounted)
     }
 
     /// Checks that a range is available without the origin, if the client allows only cached responses.

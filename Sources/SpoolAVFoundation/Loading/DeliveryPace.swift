@@ -38,7 +38,8 @@ struct DeliveryPace: Hashable, Sendable {
         let used = Double(length) / duration * Double(max(1, abs(rate)))
         bytesPerSecond = min(max(used * Self.margin, Self.slowest), Double(Int32.max))
         let previous = burst
-        burst = min(max(Int64(saturating: min(used, 1e12) * Self.secondsOfBurst), Self.smallestBurst), Self.largestBurst)
+        let wanted = Int64(saturating: min(used, 1e12) * Self.secondsOfBurst)
+        burst = min(max(wanted, Self.smallestBurst), Self.largestBurst)
         credit += Double(burst - previous)
     }
 

@@ -32,7 +32,9 @@ struct DemoCommand: AsyncParsableCommand {
                 throw CommandFailure(.checkFailed, "a check failed: \(broken.text)")
             }
             guard watch, let page = report.page else { return }
-            Output.remark("the server runs until this command is interrupted (Ctrl-C): \(page)")
+            // The token is printed only on a terminal, as by `spool serve`.
+            let token = Output.isOutputTerminal ? report.token.map { "#token=\($0.text)" } ?? "" : ""
+            Output.remark("the server runs until this command is interrupted (Ctrl-C): \(page)\(token)")
             Interruption.allow(seconds: 15)
             await CancellationWait.wait()
         }
@@ -81,17 +83,17 @@ struct Demo: Sendable {
             arrivals: recording.arrivals, seeks: recording.seeks, sent: sent,
             isIdentical: try await compare(origin, options, in: folder))
         Output.remark("third playback, by another player through the proxy server …")
-        try await serve(origin, options, upstream: upstream) { third, page in
-            (report.third, report.page) = (third, page)
+        try await serve(origin, options, upstream: upstream) { third, page, token in
+            (report.third, report.page, report.token) = (third, page, token)
             try await show(report)
         }
     }
 
-    /// Serves the cache, plays the media through the server, and passes the result and the URL of the server's page to
-    /// `body`.
+    /// Serves the cache, and plays the media through the server. Passes the result, the URL of the server's page, and
+    /// the token for changes to `body`.
     private func serve(
         _ origin: DemoOrigin, _ options: CacheOptions, upstream: (any Upstream)?,
-        _ body: (ServedPlayback?, String?) async throws -> Void
+        _ body: (ServedPlayback?, String?, OperatorToken?) async throws -> Void
     ) async throws {
         var configuration = ProxyConfiguration()
         configuration.port = 0
@@ -101,12 +103,15 @@ struct Demo: Sendable {
             cache.freshness = .immutable
             configuration.configure(&cache)
         }
+        // If the token can't be stored, the page can't change anything.
+        let token = try? OperatorToken.stored(in: options.directory.appendingPathComponent("operator-token"))
+        configuration.operatorSettings = token.map { OperatorSettings(token: $0, settings: []) }
         try await options.use(cache) { [configuration] cache in
             let server = try ProxyServer(cache: cache, configuration: configuration)
             try await server.start()
             do {
                 try await body(
-                    try await Self.play(origin.url, through: server, from: cache), server.pageAddress)
+                    try await Self.play(origin.url, through: server, from: cache), server.pageAddress, token)
                 await server.stop(within: .seconds(10))
             } catch {
                 await server.stop(within: .seconds(10))

@@ -1,6 +1,7 @@
 #if Tools
 import ByteRanges
 import Foundation
+import SpoolProxy
 
 /// A playback by another player, through the proxy server.
 struct ServedPlayback: Encodable, Sendable {
@@ -31,6 +32,8 @@ struct DemoReport: Sendable {
     var third: ServedPlayback?
     /// The URL of the server's page, while the server is running.
     var page: String?
+    /// The token for changes on the page, or `nil` if the page can't change anything.
+    var token: OperatorToken?
     /// The stage of the first playback in which each byte was received.
     var arrivals: DownloadMap
     /// The seeks of the first playback, in order.

@@ -35,7 +35,7 @@ export const perform = async (body, summary) => {
             const response = await api.act(body);
             const failures = response.results.filter(({ ok }) => !ok);
             const succeeded = response.results.length - failures.length;
-            if (succeeded > 0) toast(summary(succeeded, response));
+            if (succeeded > 0 && summary) toast(summary(succeeded, response));
             if (failures.length > 0) {
                 const title = body.action === "set" ? "The setting was not changed"
                     : `The action failed for ${plural(failures.length, "resource")}`;
@@ -112,9 +112,11 @@ export const remove = async list => {
 };
 
 /// Downloads complete files. Streams and incomplete resources can't be exported.
-export const download = list => {
+export const download = async list => {
     const complete = list.filter(({ kind, complete }) => kind === "file" && complete);
-    for (const { key, name } of complete) {
+    for (const [index, { key, name }] of complete.entries()) {
+        // Browsers ignore downloads that start within a short time.
+        if (index > 0) await new Promise(resolve => setTimeout(resolve, 150));
         const link = make("a", { href: api.contentPath(key), download: name });
         document.body.append(link);
         link.click();
@@ -156,14 +158,15 @@ export const preloadStored = list => {
 /// Prompts for a prefix or a tag, and removes the resources that match.
 export const purge = async () => {
     if (!await requireToken()) return;
+    const count = list => list.length === 0 ? "No listed URL matches. The origin’s ports and encoded characters are "
+        + "compared when you continue." : `${plural(list.length, "listed resource")}, ${bytes(total(list))}`;
     const matches = make("p", { class: "hint", role: "status" });
     const prefix = make("input", { id: "purge-prefix", type: "url", placeholder: "https://example.com/folder/" });
     const tag = make("input", { id: "purge-tag", spellcheck: false });
     const affected = () => prefix.value === "" ? []
         : [...store.resources.values()].filter(({ url }) => url.startsWith(prefix.value));
     const update = () => {
-        const list = affected();
-        matches.textContent = prefix.value === "" ? "" : `${plural(list.length, "resource")}, ${bytes(total(list))}`;
+        matches.textContent = prefix.value === "" ? "" : count(affected());
         tag.disabled = prefix.value !== "";
         prefix.disabled = tag.value !== "";
     };
@@ -175,15 +178,22 @@ export const purge = async () => {
             make("p", { class: "hint" }, "Origins set tags in the field Surrogate-Key or Cache-Tag.")),
     ];
     if (!await openDialog("Purge", content, { submit: "Continue", isDangerous: false })) return;
-    const list = affected(), isPrefix = prefix.value !== "";
+    const isPrefix = prefix.value !== "";
     if (!isPrefix && tag.value.trim() === "") return;
-    const text = isPrefix ? `${plural(list.length, "resource")} (${bytes(total(list))}) with URLs that start with ${
-        prefix.value} will be removed.`
-        : `All resources with the tag ${tag.value.trim()} will be removed.`;
-    const warning = [make("p", {}, text, " Pinned resources will be removed, too."),
-        useWarning(isPrefix ? list : [...store.resources.values()])].filter(Boolean);
-    if (!await openDialog("Remove the matching resources?", warning, { submit: "Remove", isDangerous: true })) return;
     const body = isPrefix ? { prefix: prefix.value } : { tag: tag.value.trim() };
+    // The server determines what the purge removes, which may include files of streams that are not listed.
+    const selected = await perform({ action: "purge", ...body, dryRun: true }, null);
+    if (selected === null) return;
+    if (selected.results.length === 0) {
+        toast("No resource matches.");
+        return;
+    }
+    const affectedKeys = new Set(selected.results.map(({ key }) => key));
+    const text = `${plural(selected.results.length, "file")} (${bytes(selected.removedBytes)}) ${isPrefix
+        ? `with URLs that start with ${prefix.value}` : `with the tag ${tag.value.trim()}`} will be removed.`;
+    const warning = [make("p", {}, text, " Pinned resources will be removed, too."),
+        useWarning([...store.resources.values()].filter(({ key }) => affectedKeys.has(key)))].filter(Boolean);
+    if (!await openDialog("Remove the matching resources?", warning, { submit: "Remove", isDangerous: true })) return;
     const response = await perform({ action: "purge", ...body }, (count, { removedBytes }) =>
         `Removed ${plural(count, "resource")}, ${bytes(removedBytes)}.`);
     if (response?.results.length === 0) toast("No resource matches.");

@@ -130,9 +130,9 @@ export class Chart {
         }
         if (samples.length > 1) {
             const label = samples.at(-1).time - samples[0].time < 300_000 ? time : minute;
-            const middle = samples.length >> 1;
+            const middle = samples.length > 2 ? [[samples.length >> 1, "center"]] : [];
             let previous = "";
-            for (const [index, align] of [[0, "left"], [middle, "center"], [samples.length - 1, "right"]]) {
+            for (const [index, align] of [[0, "left"], ...middle, [samples.length - 1, "right"]]) {
                 const text = label(samples[index].time);
                 context.textAlign = align;
                 // The first interval starts and ends at the same time.

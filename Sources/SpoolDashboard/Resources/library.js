@@ -52,6 +52,10 @@ export class Library {
         store.addEventListener("connection", () => this.#showFigures());
         store.addEventListener("failure", () => this.#showEmpty());
         setInterval(() => document.hidden || this.#isVisible && this.grid.refill(), 10_000);
+        // A hidden page does not show updates.
+        document.addEventListener("visibilitychange", () => {
+            if (!document.hidden && this.#isVisible) this.#arrange(this.#isBusy);
+        });
     }
 
     set isShown(value) {
@@ -91,7 +95,8 @@ export class Library {
         if (!this.#isVisible || document.hidden) return;
         this.#showFigures();
         this.selection.describe();
-        if (changed.length > 0 && !this.#isBusy && performance.now() - this.#orderedAt > 5000) this.#arrange();
+        const mayChange = changed.length > 0 || this.filters.values.state === "active";
+        if (mayChange && !this.#isBusy && performance.now() - this.#orderedAt > 5000) this.#arrange();
         requestFrame();
     }
 

@@ -51,6 +51,9 @@ export class NowView {
             columns(card("Stored bytes by host", this.hosts), card("Stored bytes by type", this.types)),
             card("Recent events", this.events));
         store.addEventListener("update", () => this.#update());
+        document.addEventListener("visibilitychange", () => {
+            if (!document.hidden && this.isVisible) this.isShown = true;
+        });
         store.addEventListener("list", () => {
             this.#update();
             if (this.isVisible) this.#showLog();

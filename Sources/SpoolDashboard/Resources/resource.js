@@ -81,6 +81,11 @@ export class ResourceView {
     #fail(error) {
         this.content.hidden = true;
         this.message.hidden = false;
+        this.#setMedia(null);
+        this.player.replaceChildren();
+        this.tags.replaceChildren();
+        this.buttons.replaceChildren();
+        this.details = null;
         this.map.show(null);
         const title = error.status === 404 ? "This resource is not stored" : error.message;
         this.message.replaceChildren(make("h2", {}, title),
@@ -88,9 +93,14 @@ export class ResourceView {
     }
 
     #update({ changed, transfers, removed, log }) {
-        if (this.#key === null || !this.details) return;
+        if (this.#key === null) return;
+        if (!this.details) {
+            // The resource may have been stored again.
+            if (changed.some(({ key }) => key === this.#key)) this.#load();
+            return;
+        }
         const keys = new Set([this.#key, ...this.details.parts.map(({ key }) => key)]);
-        if (removed.includes(this.#key)) this.#fail({ status: 404 });
+        if (removed.includes(this.#key)) return this.#fail({ status: 404 });
         const current = changed.find(({ key }) => key === this.#key);
         if (current) {
             this.details = { ...this.details, ...current };

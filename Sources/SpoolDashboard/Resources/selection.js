@@ -43,8 +43,9 @@ export class Selection {
 
     /// Selects or deselects a row. With `isRange`, selects all rows from the previously selected row to this row.
     toggle(key, isRange = false) {
-        if (isRange && this.#anchor !== null) {
-            this.extend(this.grid().indexOf(this.#anchor), this.grid().indexOf(key));
+        const start = isRange && this.#anchor !== null ? this.grid().indexOf(this.#anchor) : -1;
+        if (start >= 0) {
+            this.extend(start, this.grid().indexOf(key));
             return;
         }
         if (!this.keys.delete(key)) this.keys.add(key);
@@ -79,7 +80,8 @@ export class Selection {
         const list = this.resources;
         this.bar.hidden = list.length === 0;
         this.describe();
-        this.all.checked = list.length > 0 && list.length === this.grid().items.length;
+        const { items } = this.grid();
+        this.all.checked = items.length > 0 && items.every(({ key }) => this.keys.has(key));
         this.all.indeterminate = list.length > 0 && !this.all.checked;
         this.grid().refill();
     }

@@ -39,7 +39,8 @@ export const parseSize = text => {
     if (text.trim() === "") return null;
     const match = /^([\d.,]+)\s*(k|m|g|t)?i?b?(ytes)?$/i.exec(text.trim());
     const value = Number(match?.[1].replace(",", "."));
-    if (!match || !Number.isFinite(value)) return undefined;
+    // “1,000” may be a thousand or one, depending on the language.
+    if (!match || !Number.isFinite(value) || /,\d{3}$|\.\d\d0$/.test(match[1])) return undefined;
     const isBinary = /[kmgt]ib/i.test(text), power = " kmgt".indexOf((match[2] ?? " ").toLowerCase());
     return Math.round(value * (isBinary ? 1024 : 1000) ** power);
 };

@@ -139,10 +139,12 @@ struct DashboardAPI: Sendable {
         let parts = try await cache.parts(of: key)
         let keys = Set([key] + parts.map(\.key))
         let presentation = StoredPresentation(media: details.resource, parts: parts)
-        let sorted = parts.sorted { $0.redactedURL < $1.redactedURL }.prefix(DashboardDetails.partLimit)
+        // Segments are sorted by their numbers.
+        let sorted = parts.sorted { $0.redactedURL.compare($1.redactedURL, options: .numeric) == .orderedAscending }
+            .prefix(DashboardDetails.partLimit)
         return DashboardDetails(
             resource: DashboardResource(presentation), details: details,
-            parts: sorted.map { DashboardResource(StoredPresentation(media: $0)) },
+            parts: sorted.map { DashboardResource(StoredPresentation(media: $0), isPart: true) },
             mediaURL: details.isURLComplete && servesAllOrigins ? Self.mediaURL(of: details.resource) : nil,
             duration: await durations.duration(of: details.resource, in: cache),
             requests: cache.traffic.requests(for: keys, limit: DashboardDetails.requestLimit)

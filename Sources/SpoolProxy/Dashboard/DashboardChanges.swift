@@ -118,16 +118,20 @@ private struct TransferRates {
 
     private static let window = 2.0
     private var points: [Int: [Point]] = [:]
+    private var isStarted = false
 
     mutating func update(_ transfers: [CacheActivity.RunningTransfer], at time: Date) {
         var next: [Int: [Point]] = [:]
         for transfer in transfers {
-            var known = points[transfer.id] ?? [Point(time: time, position: transfer.start)]
+            // At the first update, it is not known when the bytes were received.
+            let start = isStarted ? transfer.start : transfer.position
+            var known = points[transfer.id] ?? [Point(time: time, position: start)]
             known.append(Point(time: time, position: transfer.position))
             while known.count > 2, time.timeIntervalSince(known[1].time) >= Self.window { known.removeFirst() }
             next[transfer.id] = known
         }
         points = next
+        isStarted = true
     }
 
     /// Returns the rate in bytes per second, or 0 until it is known.

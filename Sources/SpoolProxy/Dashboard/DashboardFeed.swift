@@ -20,9 +20,33 @@ final class DashboardFeed: Sendable {
         var lastMessage: Duration
     }
 
+    /// The most recent entries, and the most recent errors, warnings and waits, which stay longer.
+    struct Log {
+        private var recent = RecentItems<DashboardLogEntry>(limit: 1000)
+        private var problems: [DashboardLogEntry] = []
+        private static let problemLimit = 100
+
+        var nextID: Int { recent.nextID }
+        var firstID: Int { recent.firstID }
+
+        mutating func append(_ entry: DashboardLogEntry) {
+            recent.append(entry)
+            guard entry.isProblem else { return }
+            problems.append(entry)
+            if problems.count > Self.problemLimit { problems.removeFirst() }
+        }
+
+        /// Returns the entries after the one with this number, oldest first. Only problems are left of older entries.
+        func after(_ id: Int) -> [DashboardLogEntry] {
+            let entries = recent.after(id)
+            let first = entries.first?.id ?? nextID
+            return problems.filter { $0.id > id && $0.id < first } + entries
+        }
+    }
+
     private struct State {
         var history: DashboardHistory
-        var log = RecentItems<DashboardLogEntry>(limit: 1000)
+        var log = Log()
         /// The number of the last wait in ``log``.
         var lastWait: Int
         var clients: [Int: Client] = [:]
@@ -265,7 +289,7 @@ final class DashboardFeed: Sendable {
     ///   - current: The current state, for pages that get their first update.
     /// - Returns: Whether a page is open. If not, the caller stops sending updates.
     private func send(_ update: DashboardUpdate?, or current: DashboardUpdate, at elapsed: Duration) -> Bool {
-        let (clients, log) = state.withLock { state -> ([Int: Client], RecentItems<DashboardLogEntry>) in
+        let (clients, log) = state.withLock { state -> ([Int: Client], Log) in
             if state.clients.isEmpty { state.updates = nil }
             return (state.clients, state.log)
         }

@@ -22,6 +22,15 @@ struct DashboardLogEntry: Encodable, Sendable {
     /// The offset of the first byte, and the offset after the last one.
     @EncodedAsNull var range: [Int64?]?
 
+    /// The kinds of errors, warnings and waits.
+    private static let problems: Set<String> = [
+        "failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded", "cacheUnavailable",
+        "warning", "originChanged", "waited",
+    ]
+
+    /// Whether the entry is an error, a warning or a wait.
+    var isProblem: Bool { Self.problems.contains(kind) }
+
     /// Creates the entry for an event.
     ///
     /// - Returns: The entry, or `nil` for an event about stored bytes. Such events are not in the log.

@@ -33,11 +33,12 @@ struct DashboardResource: Encodable, Sendable, Equatable {
     var pinned: Bool
     var lastUsed: Date
 
-    init(_ stored: StoredPresentation) {
+    /// - Parameter isPart: Whether the resource is shown as a file of a stream. A media playlist then counts as a file.
+    init(_ stored: StoredPresentation, isPart: Bool = false) {
         let media = stored.media
         key = media.key.hash
         url = media.redactedURL
-        kind = Self.kind(of: stored)
+        kind = isPart ? .file : Self.kind(of: stored)
         _contentType = EncodedAsNull(wrappedValue: media.contentType)
         _length = EncodedAsNull(wrappedValue: kind == .file ? media.length : nil)
         storedBytes = stored.byteCount

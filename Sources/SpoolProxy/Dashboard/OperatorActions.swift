@@ -34,7 +34,7 @@ struct OperatorActions: Sendable {
         }
 
         private enum CodingKeys: String, CodingKey, CaseIterable {
-            case action, keys, urls, pin, prefix, tag, name, value
+            case action, keys, urls, pin, prefix, tag, dryRun, name, value
         }
 
         private struct AnyKey: CodingKey {
@@ -51,6 +51,8 @@ struct OperatorActions: Sendable {
         var pin: Bool?
         var prefix: String?
         var tag: String?
+        /// Whether to return what a purge would remove, without removing it.
+        var dryRun: Bool?
         var name: String?
         /// The value, or `nil` if the request does not contain one. A `null` in the request is ``Value/none``.
         var value: Value?
@@ -82,6 +84,7 @@ struct OperatorActions: Sendable {
             pin = try field(.pin, Bool.self, "true or false")
             prefix = try field(.prefix, String.self, "a string")
             tag = try field(.tag, String.self, "a string")
+            dryRun = try field(.dryRun, Bool.self, "true or false")
             name = try field(.name, String.self, "a string")
             value = try field(.value, Value.self, "a whole number, a string, an array of strings or null")
         }
@@ -278,6 +281,12 @@ struct OperatorActions: Sendable {
                 call.tag == nil
                     ? "the prefix must be a URL with a scheme and a host, without a user name, a query or a fragment"
                     : "the tag must be 1 to 1024 bytes long, without spaces or commas")
+        }
+        if call.dryRun == true {
+            let selected = try await cache.resources(in: selection)
+            return Results(
+                results: selected.map { Result(key: $0.key.hash, url: $0.redactedURL, ok: true, message: "selected") },
+                removedBytes: selected.reduce(0) { $0 + $1.storedByteCount })
         }
         let (removed, failures, _) = try await preloads.purge(selection, from: cache)
         return Results(

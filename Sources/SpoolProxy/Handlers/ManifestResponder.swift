@@ -176,7 +176,8 @@ struct ManifestResponder: Sendable {
     ) async throws -> (kind: ManifestKind?, version: GenerationIdentifier?)? {
         var prefix: [UInt8] = []
         // If another version has become current, these bytes only determine the kind; see ``reader(of:in:)``.
-        let reader = media.readerOfOpenVersion(.bytes(0..<Int64(ManifestKind.prefixLength)))
+        let start = MediaRange.bytes(0..<Int64(ManifestKind.prefixLength))
+        let reader = media.readerOfOpenVersion(start, isCounted: false)
         defer { reader.cancel() }
         let version = try await reader.response().version
         var next: MediaChunk?

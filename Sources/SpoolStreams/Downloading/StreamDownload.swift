@@ -23,7 +23,7 @@ public struct StreamProgress: Sendable, Hashable {
 final class DownloadTally: Sendable {
     private struct State {
         var progress = StreamProgress()
-        /// Whether the progress has changed since the last report began.
+        /// Whether the progress has changed since the last report.
         var isChanged = false
         var isReporting = false
     }

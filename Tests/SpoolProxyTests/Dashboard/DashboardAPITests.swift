@@ -173,6 +173,18 @@ import Testing
         }
     }
 
+    @Test("D109: the first bytes that determine whether a response is a manifest do not count as served or saved")
+    func examinedBytes() async throws {
+        var short = OriginResource.pattern(2000)
+        short.contentType = nil
+        try await Self.run(["/a": short]) { server, cache, origin in
+            _ = try await server.get(Self.path(origin, "/a"))
+            await cache.waitUntilIdle()
+            let json = try await server.json("status")
+            #expect(json["servedBytes"] as? Int == 2000 && json["savedBytes"] as? Int == 0)
+        }
+    }
+
     @Test("D54: the status contains the totals, and the stored bytes for each host and type")
     func status() async throws {
         try await Self.run(["/a.mp4": try Self.film()]) { server, cache, origin in
@@ -283,6 +295,13 @@ import Testing
                 let response = try await server.post("{\"action\":\"purge\",\"prefix\":\"\(wrong)\"}", token)
                 #expect(response.status == (wrong == "http://127.0.0.1" ? 200 : 400), "\(wrong)")
             }
+            #expect(try await stored().count == 3)
+            // D108: a dry run returns what would be removed. The host name is not case-sensitive.
+            let prefix = "HTTP://127.0.0.1:\(origin.port)/show/"
+            let selected = try await server.post(
+                "{\"action\":\"purge\",\"prefix\":\"\(prefix)\",\"dryRun\":true}", token)
+            #expect(try selected.json["removedBytes"] as? Int == 600_000)
+            #expect((try selected.json["results"] as? [Any])?.count == 2)
             #expect(try await stored().count == 3)
             let purged = try await server.post("{\"action\":\"purge\",\"prefix\":\"\(host)/show/\"}", token)
             #expect(try purged.json["removedBytes"] as? Int == 600_000)

@@ -117,6 +117,20 @@ import Testing
         }
     }
 
+    @Test("D107: a page that opens after many other events receives the latest errors, warnings and waits")
+    func olderProblems() {
+        var log = DashboardFeed.Log()
+        for number in 1...3000 {
+            var entry = DashboardLogEntry(
+                cancelledPreload: "http://h/a", CacheKey("a"), id: log.nextID, at: Date(timeIntervalSince1970: 0))
+            if number % 20 == 0 { entry.kind = "failed" }
+            log.append(entry)
+        }
+        let entries = log.after(0).map(\.id)
+        #expect(entries == Array(stride(from: 1020, through: 2000, by: 20)) + Array(2001...3000))
+        #expect(log.after(1500).first?.id == 1520 && log.after(2999).map(\.id) == [3000])
+    }
+
     @Test func `A resumed event stream is reported as incomplete if entries are missing`() {
         var log = RecentItems<Int>(limit: 10)
         for item in 1...35 { log.append(item) }

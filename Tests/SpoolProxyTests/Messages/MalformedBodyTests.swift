@@ -12,7 +12,10 @@ import Testing
 
     @Test(
         "E186: the response to a malformed chunk is 400 and ends the connection, whether or not the body is used",
-        arguments: ["zz\r\n", "-1\r\n", "0x5\r\n", "5 \r\n12345\r\n0\r\n\r\n", "5\r\n12345xx", "10000000000000000\r\n", "20000000000001\r\n"])
+        arguments: [
+            "zz\r\n", "-1\r\n", "0x5\r\n", "5 \r\n12345\r\n0\r\n\r\n", "5\r\n12345xx", "10000000000000000\r\n",
+            "20000000000001\r\n",
+        ])
     func malformed(body: String) async throws {
         try await OriginServer.run(["/a": .pattern(10)]) { origin in
             var configuration = ProxyConfiguration()

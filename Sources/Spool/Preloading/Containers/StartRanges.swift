@@ -146,7 +146,8 @@ struct StartPlan: Sendable, Equatable {
 
     /// Adds the first seconds of the media at an offset, estimated from its average rate.
     mutating func needMedia(from offset: Int64, to end: Int64? = nil) {
-        let count = bytesPerSecond.map { Int64(saturating: min($0 * seconds, Double(Self.maximumByteCount)).rounded(.up)) }
+        let most = Double(Self.maximumByteCount)
+        let count = bytesPerSecond.map { Int64(saturating: min($0 * seconds, most).rounded(.up)) }
         let limit = min(end ?? .max, offset.adding(max(count ?? Self.headCount, 1)))
         if offset >= 0, offset < limit { need(offset..<limit) }
     }
