@@ -29,11 +29,15 @@ final class HeadCorrector: ChannelInboundHandler {
 
     /// The size in bytes of the largest head that is corrected. The parser rejects larger heads.
     private static let limit = 80 << 10
+    /// The maximum size in bytes of all interim heads before a final one. If an origin sends more, the response fails.
+    private static let interimLimit = 256 << 10
 
     private var isInHead = true
     private var pending: ByteBuffer?
     /// The number of bytes of `pending` that have been searched for the end of the head.
     private var searched = 0
+    /// The number of bytes of interim heads since the last final head.
+    private var interimBytes = 0
     /// The filter for the body, or `nil` if the body is not chunked.
     private var chunkSizes: ChunkSizeCorrector?
 
@@ -47,6 +51,8 @@ final class HeadCorrector: ChannelInboundHandler {
         var buffer = unwrapInboundIn(data)
         guard isInHead else { return passOnBody(buffer, context) }
         if var earlier = pending.take() {
+            // Without this call, the memory of previous heads would not be released.
+            earlier.discardReadBytes()
             earlier.writeBuffer(&buffer)
             buffer = earlier
         }
@@ -60,6 +66,11 @@ final class HeadCorrector: ChannelInboundHandler {
             guard let head = buffer.readSlice(length: length) else { break }
             // Another head follows an interim head.
             isInHead = ResponseHeadText.isInterim(head.readableBytesView)
+            interimBytes = isInHead ? interimBytes + length : 0
+            guard interimBytes <= Self.interimLimit else {
+                context.fireErrorCaught(HTTPParserError.headerOverflow)
+                return context.close(promise: nil)
+            }
             let (corrected, isChunked) = ResponseHeadText.examined(head.readableBytesView)
             chunkSizes = isChunked && !isInHead ? ChunkSizeCorrector() : nil
             context.fireChannelRead(wrapInboundOut(corrected.map { ByteBuffer(bytes: $0) } ?? head))

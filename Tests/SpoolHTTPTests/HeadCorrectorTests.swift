@@ -43,6 +43,26 @@ import Testing
         ("ICY 200 OK\r\nContent-Length:5\r\nETag:\"a\"\r\n\r\nhello", false),
     ]
 
+    @Test("E521: an origin that sends interim responses without an end causes an error, and its bytes are not retained")
+    func endlessInterimHeads() throws {
+        let channel = try connection()
+        try channel.writeOutbound(HTTPClientRequestPart.head(HTTPRequestHead(version: .http1_1, method: .GET, uri: "/")))
+        let head = Array("HTTP/1.1 103 Early Hints\r\nLink: \(String(repeating: "v", count: 20_000))\r\n\r\n".utf8)
+        // Each piece ends within a head.
+        let piece = Array(head[10...] + head[..<10])
+        try channel.writeInbound(ByteBuffer(bytes: head[..<10]))
+        var count = 0
+        #expect(throws: HTTPParserError.self) {
+            while count < 1 << 24 {
+                try channel.writeInbound(ByteBuffer(bytes: piece))
+                while try channel.readInbound(as: HTTPClientResponsePart.self) != nil {}
+                count += piece.count
+            }
+        }
+        #expect(count < 300_000)
+        _ = try? channel.finish()  // The connection was closed with an error.
+    }
+
     /// Returns a client's connection with its parser.
     private func connection() throws -> EmbeddedChannel {
         let corrector = HeadCorrector()
