@@ -15,7 +15,8 @@ struct StoreCatalogCellTests {
 
     init() throws { fixture = try StoreFixture() }
 
-    /// The columns and settings that contain numbers, dates or sets of ranges.
+    /// The columns and settings that contain numbers, dates, keys or sets of ranges. The setting `encryption` is
+    /// omitted, because any value of it means that a key is required.
     private static let cells = [
         "resource.id", "resource.pinned", "resource.createdAt", "resource.lastUsedAt", "resource.presentation",
         "resource.createdSealed", "resource.usedSealed", "resource.history", "resource.key", "resource.url",
@@ -26,7 +27,7 @@ struct StoreCatalogCellTests {
         "download.id", "download.collection", "download.key", "download.url", "download.source", "handPin.key",
         "generation.rowBytes", "setting.storedBytes", "setting.rowBytes", "setting.tidyEpoch", "setting.capacity",
         "setting.sweepPending",
-        "setting.ageStart", "setting.lastSeen",
+        "setting.ageStart", "setting.lastSeen", "setting.sealKey", "variant.base", "variant.generation",
     ]
     private static let limit = NumberLimits.byteOffset
     private static let microseconds = NumberLimits.seconds * 1_000_000
@@ -65,7 +66,7 @@ struct StoreCatalogCellTests {
                     sql: """
                         UPDATE OR IGNORE \(parts[0]) SET \(parts[1]) = ?
                         WHERE rowid = (SELECT MIN(rowid) FROM \(parts[0]))
-                        """.replacing("rowid", with: ["block": "generation", "handPin": "key"][parts[0]] ?? "rowid"),
+                        """.replacing("rowid", with: ["block": "generation", "handPin": "key", "variant": "base"][parts[0]] ?? "rowid"),
                     arguments: [value])
             }
         }
@@ -86,6 +87,11 @@ struct StoreCatalogCellTests {
         _ = try await store.setPinned(true, StoreFixture.key("c"))
         _ = try await store.setPinned(true, StoreFixture.key("e"))
         try await store.close()
+        try edit { db in
+            try db.execute(
+                sql: "INSERT INTO variant (base, generation) SELECT ?, id FROM generation",
+                arguments: [StoreFixture.key("base").hash])
+        }
     }
 
     /// Opens the cache, and reads, evicts and verifies. Each step may throw an error.
@@ -104,6 +110,7 @@ struct StoreCatalogCellTests {
             lease.end()
         }
         _ = try? await (store.resources(), store.downloads.members())  // This may fail.
+        _ = try? await store.variants(of: StoreFixture.key("base"))  // This may fail.
         _ = try? await fixture.store("d", length: 4 * block, in: store)  // This may fail.
         _ = try? await store.verify(repairing: true)  // This may fail.
         _ = try? await store.evict(to: 2 * block)  // This may fail.
