@@ -72,8 +72,9 @@ struct ResponseEvaluation {
         }
         let current = resource.version.preconditions(for: start.id)
         let otherStatus = otherStatus(replacing: current.generation)
-        // An error does not describe the media.
-        let isError = current.isValidation && current.generation?.isError == true
+        // An error does not describe the media. Readers of the same error may continue.
+        let isError =
+            current.isValidation && current.generation?.isError == true && !isSame(current.stored?.version)
         var decision =
             otherStatus
             ?? PartialResponse.evaluate(
@@ -208,6 +209,13 @@ struct ResponseEvaluation {
     }
 
     private var rule: CombiningRule { context.combiningRule }
+
+    /// Returns whether a strong validator proves that the response contains the same bytes, with the same type.
+    private func isSame(_ version: ResourceVersion?) -> Bool {
+        guard let version else { return false }
+        return Validator(fields: head.headerFields).stronglyMatches(version.validator)
+            && head.headerFields[.contentType] == version.contentType
+    }
 
     /// Returns whether a response counts as a different version only because weak validators differ. Some origins send
     /// a different weak validator with each response.

@@ -31,6 +31,18 @@ private let runCount = ProcessInfo.processInfo.environment["SPOOL_COMPATIBILITY_
         #expect(all.skipped <= all.compared / 10)
     }
 
+    @Test("E520: concurrent clients receive a whole page from an origin without ranges, even if some of them leave")
+    func concurrentPage() async throws {
+        // The fault affected one of twelve runs.
+        let problems = try await withThrowingTaskGroup(of: [String].self) { group in
+            for _ in 0..<40 {
+                group.addTask { try await Self.reported(CompatibilityRun(seed: 713_228, isUnproven: false)).problems }
+            }
+            return try await group.reduce(into: []) { $0 += $1 }
+        }
+        #expect(problems == [])
+    }
+
     /// Performs a run. If the time limit of the suite cancels the run, reports its seed.
     private static func reported(_ run: CompatibilityRun) async throws -> CompatibilityRun.Result {
         do {
