@@ -46,7 +46,8 @@ import Testing
     @Test("E521: an origin that sends interim responses without an end causes an error, and its bytes are not retained")
     func endlessInterimHeads() throws {
         let channel = try connection()
-        try channel.writeOutbound(HTTPClientRequestPart.head(HTTPRequestHead(version: .http1_1, method: .GET, uri: "/")))
+        let request = HTTPRequestHead(version: .http1_1, method: .GET, uri: "/")
+        try channel.writeOutbound(HTTPClientRequestPart.head(request))
         let head = Array("HTTP/1.1 103 Early Hints\r\nLink: \(String(repeating: "v", count: 20_000))\r\n\r\n".utf8)
         // Each piece ends within a head.
         let piece = Array(head[10...] + head[..<10])

@@ -62,11 +62,13 @@ struct StoreCatalogCellTests {
                 try db.execute(
                     sql: "INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", arguments: [parts[1], value])
             } else {
+                // Some tables have no `rowid`.
+                let id = ["block": "generation", "handPin": "key", "variant": "base"][parts[0]] ?? "rowid"
                 try db.execute(
                     sql: """
                         UPDATE OR IGNORE \(parts[0]) SET \(parts[1]) = ?
-                        WHERE rowid = (SELECT MIN(rowid) FROM \(parts[0]))
-                        """.replacing("rowid", with: ["block": "generation", "handPin": "key", "variant": "base"][parts[0]] ?? "rowid"),
+                        WHERE \(id) = (SELECT MIN(\(id)) FROM \(parts[0]))
+                        """,
                     arguments: [value])
             }
         }
