@@ -65,13 +65,6 @@ extension MediaCache {
         try await context.preloadKeys(for: key)
     }
 
-    /// Returns the resources that a selection includes, with the parts of the selected streams.
-    ///
-    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
-    package func resources(in selection: PurgeSelection) async throws -> [StoredResource] {
-        try await context.records(in: selection).map { StoredResource($0) }
-    }
-
     /// Removes all resources that a selection includes, pinned or not. If it includes a stream, the parts of the stream
     /// are also removed.
     ///

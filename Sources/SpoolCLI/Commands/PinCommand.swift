@@ -30,7 +30,7 @@ extension CacheOptions {
         let found = try await withExistingCache { cache in
             guard try await cache.media(for: media.url).storedResource() != nil else { throw media.notStored }
             if isPinned { try await cache.pin(media.key) } else { try await cache.unpin(media.key) }
-            return try await cache.storedPresentation(media.key)
+            return try await StoredPresentation.stored(media.key, in: cache)
         }
         guard case let kept?? = found else { throw media.notStored }
         if json { return try Output.json(MediaReport(kept.media)) }

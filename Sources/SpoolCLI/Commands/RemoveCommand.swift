@@ -66,7 +66,7 @@ struct RemoveCommand: AsyncParsableCommand {
             if all { found = StoredPresentation.presentations(in: try await cache.storedResources()) }
             var wanted = Set<CacheKey>()
             for url in urls where wanted.insert(url.key).inserted {
-                if let media = try await cache.storedPresentation(url.key) { found.append(media) }
+                if let media = try await StoredPresentation.stored(url.key, in: cache) { found.append(media) }
             }
             let stored = Set(found.flatMap { [$0.media] + $0.parts }.map(\.key))
             let cancelled = Set(outcome.cancelled.map { cache.key(for: $0) }).subtracting(stored)

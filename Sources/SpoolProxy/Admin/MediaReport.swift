@@ -79,14 +79,14 @@ package struct StoredPresentation: Sendable {
     package var completeFileCount: Int { parts.count(where: \.isComplete) + (media.isComplete ? 1 : 0) }
 }
 
-extension MediaCache {
+extension StoredPresentation {
     /// Returns a file, or a playlist with its parts; `nil` if nothing is stored under the key. The other resources are
     /// not read from the catalog.
     ///
     /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
-    package func storedPresentation(_ key: CacheKey) async throws -> StoredPresentation? {
-        guard let media = try await details(of: key)?.resource else { return nil }
-        return StoredPresentation(media: media, parts: try await parts(of: key))
+    package static func stored(_ key: CacheKey, in cache: MediaCache) async throws -> StoredPresentation? {
+        guard let media = try await cache.details(of: key)?.resource else { return nil }
+        return StoredPresentation(media: media, parts: try await cache.parts(of: key))
     }
 }
 #endif

@@ -283,7 +283,7 @@ struct OperatorActions: Sendable {
                     : "the tag must be 1 to 1024 bytes long, without spaces or commas")
         }
         if call.dryRun == true {
-            let selected = try await cache.resources(in: selection)
+            let selected = try await selection.resources(in: cache)
             return Results(
                 results: selected.map { Result(key: $0.key.hash, url: $0.redactedURL, ok: true, message: "selected") },
                 removedBytes: selected.reduce(0) { $0 + $1.storedByteCount })
