@@ -159,7 +159,11 @@ def check_dialogs(page):
     page.press(Keys.ENTER)
     page.wait(lambda: page.js(title) == "Purge")
     page.press(page.stored()[0]["url"])
-    page.wait(lambda: "1 resource" in page.text("dialog [role=status]"))
+    page.wait(lambda: "1 listed resource" in page.text("dialog [role=status]"))
+    # The server determines what would be removed. Nothing is removed without the second confirmation.
+    page.press(Keys.ENTER)
+    page.wait(lambda: page.js(title) == "Remove the matching resources?")
+    assert "will be removed" in page.text("dialog") and " file" in page.text("dialog")
     page.press(Keys.ESCAPE)
     return {"removed": key}
 
