@@ -158,8 +158,9 @@ export const preloadStored = list => {
 /// Prompts for a prefix or a tag, and removes the resources that match.
 export const purge = async () => {
     if (!await requireToken()) return;
-    const count = list => list.length === 0 ? "No listed URL matches. The origin’s ports and encoded characters are "
-        + "compared when you continue." : `${plural(list.length, "listed resource")}, ${bytes(total(list))}`;
+    // Only the server knows all files that a purge removes.
+    const count = list => list.length === 0 ? "No listed resource matches. The server checks this when you continue."
+        : `${plural(list.length, "listed resource")}, ${bytes(total(list))}`;
     const matches = make("p", { class: "hint", role: "status" });
     const prefix = make("input", { id: "purge-prefix", type: "url", placeholder: "https://example.com/folder/" });
     const tag = make("input", { id: "purge-tag", spellcheck: false });
