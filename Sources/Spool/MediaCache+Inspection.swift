@@ -97,3 +97,12 @@ package struct StoredDetails: Sendable {
     /// Whether the URL without its query identifies the resource.
     package var isURLComplete: Bool
 }
+
+extension PurgeSelection {
+    /// Returns the stored resources that the selection includes, with the parts of the selected streams.
+    ///
+    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
+    package func resources(in cache: MediaCache) async throws -> [StoredResource] {
+        try await cache.context.records(in: self).map { StoredResource($0) }
+    }
+}

@@ -78,12 +78,3 @@ package enum PurgeSelection: Sendable, Hashable {
         return tags
     }
 }
-
-extension PurgeSelection {
-    /// Returns the stored resources that the selection includes, with the parts of the selected streams.
-    ///
-    /// - Throws: `CacheError`: `.storage` if the catalog can't be read, `.closed`.
-    package func resources(in cache: MediaCache) async throws -> [StoredResource] {
-        try await cache.context.records(in: self).map { StoredResource($0) }
-    }
-}

@@ -67,9 +67,7 @@ public import Spool
 
     private var order = PlaybackOrder()
     private var known: [PlaybackOrder.ID: Entry] = [:]
-    /// The value of ``entries``, so that a view may read it often; `nil` after a change to the list.
-    @ObservationIgnored private var listedEntries: [Entry]?
-    @ObservationIgnored private var lastID = 0
+    @ObservationIgnored private var list = List()
     @ObservationIgnored private var random = SystemRandomNumberGenerator()
     /// The items in the player, which belong to the current entry and the one that follows.
     @ObservationIgnored private var slots: [Slot] = []
@@ -84,6 +82,13 @@ public import Spool
     @ObservationIgnored var makesPlainItems = false
     /// A function that is called when an entry starts or restarts, and when there are no more entries to play.
     @ObservationIgnored var playBegan: @MainActor () -> Void = {}
+
+    private struct List {
+        /// The value of ``entries``, so that a view may read it often; `nil` after a change to the list.
+        var entries: [Entry]?
+        /// The number of the last entry that was added.
+        var lastNumber = 0
+    }
 
     private struct Slot {
         let entry: PlaybackOrder.ID
@@ -110,9 +115,9 @@ public import Spool
     /// The entries, in the list's order.
     public var entries: [Entry] {
         let listed = order.listed
-        if let listedEntries { return listedEntries }
+        if let entries = list.entries { return entries }
         let entries = listed.compactMap { known[$0] }
-        listedEntries = entries
+        list.entries = entries
         return entries
     }
     /// The number of entries.
@@ -144,8 +149,8 @@ public import Spool
     @discardableResult
     public func insert(contentsOf sources: [MediaSource], at index: Int) -> [Entry] {
         let entries = sources.map { source in
-            lastID += 1
-            return Entry(number: lastID, source: source)
+            list.lastNumber += 1
+            return Entry(number: list.lastNumber, source: source)
         }
         for entry in entries { known[entry.id.number] = entry }
         change { $0.insert(entries.map(\.id.number), at: index, using: &random) }
@@ -219,7 +224,7 @@ public import Spool
     private func change(_ body: (inout PlaybackOrder) -> Void) {
         catchUp()
         body(&order)
-        listedEntries = nil
+        list.entries = nil
         update()
     }
 

@@ -103,8 +103,8 @@ struct Demo: Sendable {
             cache.freshness = .immutable
             configuration.configure(&cache)
         }
-        // If the token can't be stored, the page can't change anything.
-        let token = try? OperatorToken.stored(in: options.directory.appendingPathComponent("operator-token"))
+        let file = options.directory.appendingPathComponent("operator-token")
+        let token = try? OperatorToken.stored(in: file)  // Without a token, the page can't change anything.
         configuration.operatorSettings = token.map { OperatorSettings(token: $0, settings: []) }
         try await options.use(cache) { [configuration] cache in
             let server = try ProxyServer(cache: cache, configuration: configuration)

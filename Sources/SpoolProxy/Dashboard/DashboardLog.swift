@@ -22,7 +22,7 @@ struct DashboardLogEntry: Encodable, Sendable {
     /// The offset of the first byte, and the offset after the last one.
     @EncodedAsNull var range: [Int64?]?
 
-    /// The kinds of errors, warnings and waits.
+    /// The kinds of errors, warnings and waits. The page has the same list, in `connection.js`.
     private static let problems: Set<String> = [
         "failed", "retrying", "notCached", "inconsistentResponse", "damagedBlocksDiscarded", "cacheUnavailable",
         "warning", "originChanged", "waited",

@@ -3,9 +3,6 @@ package import Foundation
 import Synchronization
 
 extension Generation {
-    /// The number of bytes after a slice that are read from the disk in advance, while the slice is sent.
-    private static let prefetched: Int64 = 1 << 20
-
     /// Reads bytes immediately, on the calling thread, if they are proven and in memory.
     ///
     /// - Returns: The number of bytes that were read, at least one and at most the size of `buffer`; `nil` if
@@ -51,10 +48,7 @@ extension Generation {
                 // has been closed.
                 let open = try file.blocks.openFile(for: part)
                 return try withExtendedLifetime(open) {
-                    if let stored = file.prefix(at: part.lowerBound) {
-                        let end = min(part.upperBound + Self.prefetched, stored.upperBound)
-                        open.file.prefetch(part.lowerBound..<end)
-                    }
+                    file.prefetch(from: part, in: open)
                     try file.prove(part)
                     return try file.blocks.openFile(holding: part)
                 }
@@ -118,6 +112,14 @@ extension MediaFile {
     /// The distance from the start of a read within which ``badBlocks(after:)`` looks for more damage. This is also the
     /// default length of a new request.
     private static let lookAhead: Int64 = 1 << 20
+    /// The number of bytes after a slice that are read from the disk in advance, while the slice is sent.
+    private static let prefetched: Int64 = 1 << 20
+
+    /// Starts to read a slice and the stored bytes after it from the disk.
+    fileprivate func prefetch(from slice: Range<Int64>, in open: OpenFile) {
+        guard let stored = prefix(at: slice.lowerBound) else { return }
+        open.file.prefetch(slice.lowerBound..<min(slice.upperBound + Self.prefetched, stored.upperBound))
+    }
 
     /// Checks the bytes after a read that found damaged blocks, and discards further damaged blocks.
     fileprivate func badBlocks(after read: Range<Int64>) -> [Range<Int64>] {

@@ -229,7 +229,7 @@ final class CacheDirectory: Sendable {
         }
     }
 
-    /// Removes catalogs that were set aside, except for one that is recent and small; see ``Catalog``.
+    /// Removes catalogs that were set aside, except for one that is recent and small.
     ///
     /// - Parameter limit: The maximum size of the remaining catalog, in bytes.
     /// - Returns: The size of the remaining catalog, in bytes.
